@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_COMPAT_BPF_H
+#define SAMPLEGATE_COMPAT_BPF_H
+
+/* What differs between kernels, found out by feature. */
+
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#ifndef PF_KTHREAD
+#define PF_KTHREAD 0x00200000
+#endif
+
+#ifndef E2BIG
+#define E2BIG 7
+#endif
+#ifndef EEXIST
+#define EEXIST 17
+#endif
+
+/*
+ * x86-64 kernel stacks are 16 KiB and the user registers are at their top. A kernel where that is
+ * not so (KASAN, FRED) has bpf_task_pt_regs(), since 5.15 (dd6e10fbd9fb).
+ */
+#define COMPAT_THREAD_SIZE 16384
+
+struct compat_user_regs {
+	__u64 ip;
+	__u64 sp;
+	__u64 bp;
+};
+
+/* The registers with which the current task entered the kernel. 0, or -1 if they can't be read. */
+static __always_inline int compat_user_regs(struct compat_user_regs *out)
+{
+	struct pt_regs *regs;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	} else {
+		struct task_struct *task = (void *)bpf_get_current_task();
+		void *stack = BPF_CORE_READ(task, stack);
+
+		if (!stack)
+			return -1;
+		regs = (struct pt_regs *)(stack + COMPAT_THREAD_SIZE -
+					  bpf_core_type_size(struct pt_regs));
+	}
+	out->ip = BPF_CORE_READ(regs, ip);
+	out->sp = BPF_CORE_READ(regs, sp);
+	out->bp = BPF_CORE_READ(regs, bp);
+	return 0;
+}
+
+/*
+ * A thread's number in the pid namespace with this inode number, 0 if it has none there. Used only
+ * when the tool itself runs in another than the initial namespace: bpf_get_ns_current_pid_tgid()
+ * fails for processes in namespaces below ours.
+ */
+#define COMPAT_PIDNS_MAX_LEVEL 32
+
+static __always_inline __u32 compat_pid_nr_in(struct pid *pid, __u32 inum)
+{
+	int level = BPF_CORE_READ(pid, level);
+
+	for (int i = 0; i <= COMPAT_PIDNS_MAX_LEVEL; i++) {
+		struct upid up = {};
+
+		if (i > level)
+			break;
+		bpf_core_read(&up, bpf_core_type_size(struct upid),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      i * bpf_core_type_size(struct upid));
+		if (BPF_CORE_READ(up.ns, ns.inum) == inum)
+			return up.nr;
+	}
+	return 0;
+}
+
+static __always_inline __u32 compat_task_tid(struct task_struct *task, __u32 inum)
+{
+	if (!inum)
+		return BPF_CORE_READ(task, pid);
+	return compat_pid_nr_in(BPF_CORE_READ(task, thread_pid), inum);
+}
+
+static __always_inline __u32 compat_task_tgid(struct task_struct *task, __u32 inum)
+{
+	if (!inum)
+		return BPF_CORE_READ(task, tgid);
+	return compat_pid_nr_in(BPF_CORE_READ(task, group_leader, thread_pid), inum);
+}
+
+/*
+ * The page of the current task in which uprobes single-steps and to which a uretprobe's replaced
+ * return addresses point; 0 if it has none. struct xol_area is private to the kernel's uprobes.c.
+ */
+struct xol_area___compat {
+	unsigned long vaddr;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u64 compat_uprobes_page(struct task_struct *task)
+{
+	struct xol_area___compat *area = (void *)BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+
+	return area ? BPF_CORE_READ(area, vaddr) : 0;
+}
+
+#endif

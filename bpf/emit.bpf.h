@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_EMIT_BPF_H
+#define SAMPLEGATE_EMIT_BPF_H
+
+/* Scratch space for one record per CPU, and the rings. */
+
+#include "compat.bpf.h"
+#include "sample.h"
+
+/* user space sets the value's size to that of the largest record before loading */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_record);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} rings SEC(".maps");
+
+/* A tick can't interrupt a tick on its CPU (bpf_prog_active): one record per CPU is enough. */
+static __always_inline struct sample_record *emit_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+/* The return value is the only word about a record that found no room. */
+static __always_inline long emit_record(void *ctx, struct sample_record *rec, __u64 bytes)
+{
+	return bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, rec, bytes);
+}
+
+#endif

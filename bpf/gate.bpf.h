@@ -1,0 +1,868 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_GATE_BPF_H
+#define SAMPLEGATE_GATE_BPF_H
+
+/*
+ * Gates on the kernel side: entering, leaving, and finding out that an opening is gone. The maps
+ * are sized by user space before loading. Balance without atomic fetch: see include/gate.h.
+ */
+
+#include "compat.bpf.h"
+#include "gate.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gate_info);
+} gate_infos SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gate_stats);
+} gate_stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gate_key);
+	__type(value, struct gate_opening);
+} openings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gate_level_key);
+	__type(value, struct gate_level);
+} levels SEC(".maps");
+
+/* Scope process: by gate and process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gate_key);
+	__type(value, struct gate_scope_state);
+} scopes SEC(".maps");
+
+/* Scopes CPU and system: element gate * n_cpus + cpu (cpu 0 for system). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gate_scope_state);
+} cpu_scopes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gate_key);
+	__type(value, struct gate_scope_open);
+} scope_opens SEC(".maps");
+
+/* GATE_F_START_OPEN: the threads, processes, CPUs that have had their first close. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gate_key);
+	__type(value, __u8);
+} start_closed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gate_exit_key);
+	__type(value, struct gate_exit);
+} gate_exits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gate_range);
+} gate_ranges SEC(".maps");
+
+/* Nested levels that one event can undo or search; what is left is undone by the next events. */
+#define GATE_MAX_STEPS 256
+
+/* On a stack that we don't know, pointers this near to each other are taken to be on one stack. */
+#define GATE_NEAR_BYTES 32768
+
+/* Without bpf_find_vma(): how far below its control block a thread's stack may reach. */
+#define GATE_THREAD_STACK_BYTES (8ull << 20)
+#define GATE_THREAD_STACK_MAX	(1ull << 30)
+
+#define gate_count(field, n) __sync_fetch_and_add(&(field), (n))
+
+/* What is known of the gate that a program works on; all constant or in registers. */
+struct gate_ref {
+	__u32 gate;
+	__u32 scope;
+	__u32 flags;
+	__u32 n_cpus;
+};
+
+/* The current thread, as gates name it. */
+struct gate_self {
+	__u32 id;      /* thread, or GATE_ID_IDLE | cpu */
+	__u32 process; /* thread group */
+	bool has_find_vma;
+};
+
+static __always_inline struct gate_self gate_current(bool has_find_vma)
+{
+	__u64 both = bpf_get_current_pid_tgid();
+	struct gate_self self = {
+		.id = (__u32)both,
+		.process = both >> 32,
+		.has_find_vma = has_find_vma,
+	};
+
+	/* All idle tasks are number 0, and interrupts can pass through gates on top of them. */
+	if (!self.id)
+		self.id = GATE_ID_IDLE | bpf_get_smp_processor_id();
+	return self;
+}
+
+static __always_inline struct gate_stats *gate_stats_of(__u32 gate)
+{
+	return bpf_map_lookup_elem(&gate_stats, &gate);
+}
+
+/* ---- stacks ---- */
+
+struct gate_vma_query {
+	__u64 start;
+	__u64 end;
+};
+
+static long gate_vma_found(struct task_struct *task, struct vm_area_struct *vma,
+			   struct gate_vma_query *q)
+{
+	q->start = BPF_CORE_READ(vma, vm_start);
+	q->end = BPF_CORE_READ(vma, vm_end);
+	return 0;
+}
+
+/* Which known stack of the current thread sp is on. */
+static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 sp)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 top, bytes, alt;
+
+	if (self->id == self->process) {
+		struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+		/* stack_vm counts the pages of the mappings that grow down: the initial stack. */
+		top = BPF_CORE_READ(mm, start_stack);
+		bytes = (BPF_CORE_READ(mm, stack_vm) + 1) << 12;
+		return sp <= top && top - sp <= bytes ? GATE_STACK_MAIN : GATE_STACK_OTHER;
+	}
+
+	alt = BPF_CORE_READ(task, sas_ss_sp);
+	if (alt && sp - alt <= BPF_CORE_READ(task, sas_ss_size))
+		return GATE_STACK_OTHER;
+	/* glibc and musl put a thread's control block, which fsbase is, on top of its stack. */
+	top = BPF_CORE_READ(task, thread.fsbase);
+	if (sp >= top)
+		return GATE_STACK_OTHER;
+	if (self->has_find_vma) {
+		/* The guard page below each stack keeps it a mapping of its own. */
+		struct gate_vma_query q = {};
+		struct task_struct *btf = bpf_get_current_task_btf();
+
+		if (top - sp > GATE_THREAD_STACK_MAX)
+			return GATE_STACK_OTHER;
+		if (bpf_find_vma(btf, sp, gate_vma_found, &q, 0))
+			return GATE_STACK_OTHER;
+		return sp >= q.start && top < q.end ? GATE_STACK_THREAD : GATE_STACK_OTHER;
+	}
+	return top - sp <= GATE_THREAD_STACK_BYTES ? GATE_STACK_THREAD : GATE_STACK_OTHER;
+}
+
+/* The word at an opening's saved stack pointer is no longer its return address. */
+static __always_inline bool gate_slot_changed(__u64 sp, __u64 ra)
+{
+	__u64 word = 0, page;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)sp))
+		return false; /* paged out, or gone: says nothing */
+	if (word == ra)
+		return false;
+	/* A uretprobe on this function, ours or another tool's, has replaced the address. */
+	page = compat_uprobes_page((void *)bpf_get_current_task());
+	return !(page && (word & ~4095ull) == page);
+}
+
+/*
+ * Whether a frame entered at (sp, ra) on stack `on` is gone, now that its thread is at stack
+ * pointer now_sp on stack now_on. The stack grows down.
+ */
+static __always_inline bool gate_frame_gone(__u64 sp, __u64 ra, __u32 on, __u64 now_sp,
+					    __u32 now_on)
+{
+	if (on != GATE_STACK_OTHER && on == now_on)
+		return now_sp > sp || gate_slot_changed(sp, ra);
+	if (on == GATE_STACK_OTHER && now_on == GATE_STACK_OTHER && now_sp < sp &&
+	    sp - now_sp < GATE_NEAR_BYTES)
+		return gate_slot_changed(sp, ra);
+	return false;
+}
+
+/* ---- durations ---- */
+
+static __always_inline __u32 gate_bucket(__u64 ns)
+{
+	__u32 log2 = 0;
+	__u64 v = ns;
+
+	if (v >> 32) {
+		v >>= 32;
+		log2 += 32;
+	}
+	if (v >> 16) {
+		v >>= 16;
+		log2 += 16;
+	}
+	if (v >> 8) {
+		v >>= 8;
+		log2 += 8;
+	}
+	if (v >> 4) {
+		v >>= 4;
+		log2 += 4;
+	}
+	if (v >> 2) {
+		v >>= 2;
+		log2 += 2;
+	}
+	log2 += v >> 1;
+	if (log2 < 2)
+		return ns & 3; /* 0 to 3 ns, exactly */
+	return (log2 << 2 | (ns >> (log2 - 2) & 3)) & (GATE_HIST_BUCKETS - 1);
+}
+
+static __always_inline void gate_account_period(struct gate_stats *st, __u64 opened_ns, __u64 now)
+{
+	__u64 ns = now > opened_ns ? now - opened_ns : 0;
+	__u32 bucket = gate_bucket(ns);
+
+	gate_count(st->open_ns, ns);
+	/* The verifier loses the mask across the spill on some kernels: mask where it is used. */
+	gate_count(st->durations[bucket & (GATE_HIST_BUCKETS - 1)], 1);
+}
+
+/* ---- scopes wider than a thread ---- */
+
+static __always_inline __u32 gate_scope_id(const struct gate_ref *g, __u32 process, __u32 cpu)
+{
+	if (g->scope == GATE_SCOPE_PROCESS)
+		return process;
+	return g->scope == GATE_SCOPE_CPU ? cpu : 0;
+}
+
+static __always_inline struct gate_scope_state *gate_scope_of(const struct gate_ref *g,
+							      __u32 process, __u32 cpu)
+{
+	if (g->scope == GATE_SCOPE_PROCESS) {
+		struct gate_key key = {.gate = g->gate, .id = process};
+
+		return bpf_map_lookup_elem(&scopes, &key);
+	} else {
+		__u32 i = g->gate * g->n_cpus + (g->scope == GATE_SCOPE_CPU ? cpu : 0);
+
+		return bpf_map_lookup_elem(&cpu_scopes, &i);
+	}
+}
+
+/* One more thread is inside. */
+static __always_inline void gate_scope_enter(const struct gate_ref *g, struct gate_stats *st,
+					     __u32 process, __u32 cpu, __u64 now)
+{
+	struct gate_scope_state *state = gate_scope_of(g, process, cpu);
+	struct gate_key key = {.gate = g->gate, .id = gate_scope_id(g, process, cpu)};
+	struct gate_scope_open open = {.opened_ns = now};
+
+	if (!state && g->scope == GATE_SCOPE_PROCESS) {
+		struct gate_scope_state zero = {};
+
+		bpf_map_update_elem(&scopes, &key, &zero, BPF_NOEXIST);
+		state = bpf_map_lookup_elem(&scopes, &key);
+	}
+	if (!state) {
+		gate_count(st->no_room, 1);
+		return;
+	}
+	gate_count(state->inside, 1);
+	if (!bpf_map_update_elem(&scope_opens, &key, &open, BPF_NOEXIST))
+		gate_count(st->opens, 1);
+}
+
+/*
+ * One thread less. The last one out takes the scope's entry away; whoever came in between has then
+ * seen that entry still there, so the count is read again and the entry put back.
+ */
+static __always_inline void gate_scope_leave(const struct gate_ref *g, struct gate_stats *st,
+					     __u32 process, __u32 cpu, __u64 now)
+{
+	struct gate_scope_state *state = gate_scope_of(g, process, cpu);
+	struct gate_key key = {.gate = g->gate, .id = gate_scope_id(g, process, cpu)};
+	struct gate_scope_open *open, again = {.opened_ns = now};
+	__u64 opened_ns;
+
+	if (!state)
+		return;
+	gate_count(state->inside, -1);
+	if (*(volatile __s64 *)&state->inside > 0)
+		return;
+	open = bpf_map_lookup_elem(&scope_opens, &key);
+	if (!open)
+		return;
+	opened_ns = open->opened_ns;
+	if (bpf_map_delete_elem(&scope_opens, &key))
+		return;
+	gate_account_period(st, opened_ns, now);
+	if (*(volatile __s64 *)&state->inside > 0 &&
+	    !bpf_map_update_elem(&scope_opens, &key, &again, BPF_NOEXIST))
+		gate_count(st->opens, 1);
+}
+
+/* ---- openings ---- */
+
+static __always_inline void gate_begin(const struct gate_ref *g, struct gate_stats *st,
+				       __u32 process, __u32 cpu, __u64 now)
+{
+	if (g->scope == GATE_SCOPE_THREAD)
+		gate_count(st->opens, 1);
+	else
+		gate_scope_enter(g, st, process, cpu, now);
+}
+
+static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats *st, __u32 process,
+				     __u32 cpu, __u64 opened_ns, __u64 now)
+{
+	if (g->scope == GATE_SCOPE_THREAD)
+		gate_account_period(st, opened_ns, now);
+	else
+		gate_scope_leave(g, st, process, cpu, now);
+}
+
+/* Takes a thread's entry away and undoes it. False when somebody else was faster. */
+static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_stats *st, __u32 id,
+					const struct gate_opening *op, __u64 now)
+{
+	struct gate_key key = {.gate = g->gate, .id = id};
+	/* The element can be somebody else's as soon as it is deleted. */
+	__u64 opened_ns = op->opened_ns;
+	__u32 process = op->process, cpu = op->cpu;
+
+	if (bpf_map_delete_elem(&openings, &key))
+		return false;
+	gate_end(g, st, process, cpu, opened_ns, now);
+	return true;
+}
+
+/* Stack pointer and return address of a nested level; false when it found no room. */
+static __always_inline bool gate_level_get(const struct gate_ref *g, __u32 id,
+					   const struct gate_opening *op, __u32 level,
+					   struct gate_level *out)
+{
+	if (level == 0) {
+		out->sp = op->sp;
+		out->ra = op->ra;
+		return true;
+	} else {
+		struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
+		struct gate_level *l = bpf_map_lookup_elem(&levels, &key);
+
+		if (!l)
+			return false;
+		*out = *l;
+		return true;
+	}
+}
+
+static __always_inline void gate_level_drop(const struct gate_ref *g, __u32 id,
+					    struct gate_opening *op, __u32 level)
+{
+	if (level == 0) {
+		op->sp = 0;
+	} else if (level + 1 == op->levels) {
+		struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
+
+		bpf_map_delete_elem(&levels, &key);
+	} else {
+		struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
+		struct gate_level *l = bpf_map_lookup_elem(&levels, &key);
+
+		if (l)
+			l->sp = 0;
+	}
+	if (level + 1 == op->levels)
+		op->levels = level;
+	op->live--;
+}
+
+/* Forgets nested levels of an opening that ends; as many as one event may. */
+static __noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
+{
+	for (int i = 1; i < GATE_MAX_STEPS; i++) {
+		struct gate_level_key key = {.gate = gate, .id = id, .level = i};
+
+		if (i >= n)
+			break;
+		bpf_map_delete_elem(&levels, &key);
+	}
+	return 0;
+}
+
+/*
+ * Enters the gate. For GATE_F_FRAME sp, ra and ip are those at the function's first instruction,
+ * otherwise 0.
+ */
+static __always_inline void gate_enter(const struct gate_ref *g, const struct gate_self *self,
+				       __u64 sp, __u64 ra, __u64 ip)
+{
+	struct gate_key key = {.gate = g->gate, .id = self->id};
+	struct gate_stats *st = gate_stats_of(g->gate);
+	struct gate_opening *op;
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 now;
+	__u32 on;
+
+	if (!st)
+		return;
+	op = bpf_map_lookup_elem(&openings, &key);
+	if (!op) {
+		struct gate_opening fresh = {
+			.opened_ns = bpf_ktime_get_ns(),
+			.sp = sp,
+			.ra = ra,
+			.entry_ip = ip,
+			.levels = 1,
+			.live = 1,
+			.cpu = cpu,
+			.process = self->process,
+		};
+
+		if (g->flags & GATE_F_FRAME)
+			fresh.stack = gate_stack_of(self, sp);
+		gate_count(st->entries, 1);
+		if (bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
+			gate_count(st->no_room, 1);
+			return;
+		}
+		gate_begin(g, st, self->process, cpu, fresh.opened_ns);
+		return;
+	}
+
+	if (!(g->flags & GATE_F_FRAME)) {
+		gate_count(st->entries, 1);
+		if (g->flags & GATE_F_NO_NESTING) {
+			/* Its exit was missed; it is inside again. */
+			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
+			return;
+		}
+		op->live++;
+		return;
+	}
+
+	if ((g->flags & GATE_F_ENTRY_LOOP) && op->levels) {
+		struct gate_level top = {};
+
+		if (gate_level_get(g, self->id, op, op->levels - 1, &top) && top.sp == sp &&
+		    top.ra == ra)
+			return;
+	}
+
+	gate_count(st->entries, 1);
+	op->busy = 1;
+	barrier();
+	on = gate_stack_of(self, sp);
+	if (on != op->stack)
+		op->mixed = 1;
+
+	/* An entry at or above a saved stack pointer of this stack: that one's frame is gone. */
+	if (!op->mixed && (op->sp <= sp && (on != GATE_STACK_OTHER || op->sp == sp))) {
+		__u64 opened_ns = op->opened_ns;
+
+		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], op->live);
+		if (op->levels > 1)
+			gate_levels_forget(g->gate, self->id, op->levels);
+		now = bpf_ktime_get_ns();
+		gate_end(g, st, op->process, op->cpu, opened_ns, now);
+		op->opened_ns = now;
+		op->sp = sp;
+		op->ra = ra;
+		op->entry_ip = ip;
+		op->levels = 1;
+		op->live = 1;
+		op->cpu = cpu;
+		op->stack = on;
+		gate_begin(g, st, self->process, cpu, now);
+	} else {
+		struct gate_level_key level_key = {.gate = g->gate, .id = self->id};
+		struct gate_level level = {.sp = sp, .ra = ra};
+
+		for (int i = 0; i < GATE_MAX_STEPS; i++) {
+			struct gate_level top = {};
+			bool gone;
+
+			if (op->levels < 2)
+				break;
+			if (!gate_level_get(g, self->id, op, op->levels - 1, &top))
+				break;
+			gone = top.sp == sp ||
+			       (!op->mixed && on != GATE_STACK_OTHER && top.sp < sp);
+			if (top.sp == 0) {
+				/* Left out of order before. */
+				op->live++;
+				gate_level_drop(g, self->id, op, op->levels - 1);
+				continue;
+			}
+			if (!gone)
+				break;
+			gate_level_drop(g, self->id, op, op->levels - 1);
+			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
+		}
+		level_key.level = op->levels;
+		if (bpf_map_update_elem(&levels, &level_key, &level, BPF_ANY))
+			gate_count(st->no_room, 1);
+		op->levels++;
+		op->live++;
+	}
+	barrier();
+	op->busy = 0;
+}
+
+/* A close with no opening to it. */
+static __always_inline void gate_unmatched(const struct gate_ref *g, struct gate_stats *st,
+					   const struct gate_self *self)
+{
+	if (g->flags & GATE_F_START_OPEN) {
+		struct gate_key key = {.gate = g->gate, .id = self->id};
+		__u8 one = 1;
+
+		if (g->scope != GATE_SCOPE_THREAD)
+			key.id = gate_scope_id(g, self->process, bpf_get_smp_processor_id());
+		if (!bpf_map_update_elem(&start_closed, &key, &one, BPF_NOEXIST))
+			return;
+	}
+	gate_count(st->unbalanced, 1);
+}
+
+enum gate_leave_how {
+	GATE_LEAVE_RET,	 /* sp is where the return address is */
+	GATE_LEAVE_JUMP, /* a tail jump if sp is that of an opening, else nothing at all */
+};
+
+/* Leaves a gate without frames: the newest entry of this thread. */
+static __always_inline void gate_leave_plain(const struct gate_ref *g, const struct gate_self *self)
+{
+	struct gate_key key = {.gate = g->gate, .id = self->id};
+	struct gate_stats *st = gate_stats_of(g->gate);
+	struct gate_opening *op;
+
+	if (!st)
+		return;
+	op = bpf_map_lookup_elem(&openings, &key);
+	if (!op)
+		gate_unmatched(g, st, self);
+	else if (op->live > 1)
+		op->live--;
+	else
+		gate_remove(g, st, self->id, op, bpf_ktime_get_ns());
+}
+
+/*
+ * Leaves a function: sp points at the return address ra. Levels above it on the same stack were
+ * left without notice.
+ */
+static __always_inline void gate_leave_frame(const struct gate_ref *g, const struct gate_self *self,
+					     struct gate_opening *op, __u64 sp, __u64 ra,
+					     enum gate_leave_how how)
+{
+	struct gate_stats *st = gate_stats_of(g->gate);
+	struct gate_level level = {};
+	__s32 found = -1, moved = -1;
+	__u32 on, n;
+
+	if (!st)
+		return;
+	/* The usual case: one level, and it is this one. */
+	if (op->levels == 1 && op->sp == sp) {
+		gate_remove(g, st, self->id, op, bpf_ktime_get_ns());
+		return;
+	}
+
+	op->busy = 1;
+	barrier();
+	on = gate_stack_of(self, sp);
+	n = op->levels;
+	for (int i = 0; i < GATE_MAX_STEPS; i++) {
+		__u32 at = n - 1 - i;
+
+		if (i >= n)
+			break;
+		if (!gate_level_get(g, self->id, op, at, &level)) {
+			/* Its save found no room: it can only be the newest. */
+			if (i == 0 && how == GATE_LEAVE_RET) {
+				found = at;
+				break;
+			}
+			continue;
+		}
+		if (level.sp == 0) {
+			/* Left out of order before; drop it if nothing is above it now. */
+			if (at + 1 == op->levels && at > 0) {
+				op->live++;
+				gate_level_drop(g, self->id, op, at);
+			}
+			continue;
+		}
+		if (level.sp == sp) {
+			found = at;
+			break;
+		}
+		if (how != GATE_LEAVE_RET)
+			continue;
+		if (level.sp < sp && on != GATE_STACK_OTHER &&
+		    (!op->mixed || gate_stack_of(self, level.sp) == on)) {
+			gate_level_drop(g, self->id, op, at);
+			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
+			continue;
+		}
+		if (moved < 0 && level.ra == ra && on == GATE_STACK_OTHER)
+			moved = at;
+	}
+	/* A stack that was copied elsewhere while in use: the newest with this return address. */
+	if (found < 0)
+		found = moved;
+	if (found >= 0) {
+		gate_level_drop(g, self->id, op, found);
+		/* What is below and was left out of order goes with it. */
+		for (int i = 0; i < GATE_MAX_STEPS; i++) {
+			if (!op->live || op->levels < 1)
+				break;
+			if (!gate_level_get(g, self->id, op, op->levels - 1, &level) || level.sp)
+				break;
+			op->live++;
+			gate_level_drop(g, self->id, op, op->levels - 1);
+		}
+	}
+	barrier();
+	op->busy = 0;
+	if (!op->live)
+		gate_remove(g, st, self->id, op, bpf_ktime_get_ns());
+	if (found < 0 && how == GATE_LEAVE_RET)
+		gate_unmatched(g, st, self);
+}
+
+/* ---- what is not a close, but ends openings all the same ---- */
+
+/* Undoes all entries of a thread, for a cause. */
+static __always_inline void gate_recover(const struct gate_ref *g, struct gate_stats *st, __u32 id,
+					 struct gate_opening *op, enum gate_recovery cause,
+					 __u64 now)
+{
+	__u32 live = op->live, n = op->levels;
+
+	if (!gate_remove(g, st, id, op, now))
+		return;
+	gate_count(st->recovered[cause], live);
+	if (n > 1)
+		gate_levels_forget(g->gate, id, n);
+}
+
+/*
+ * Whether the thread at (now_sp) is still inside as its opening says; undoes the opening if not.
+ * max_open_ns is the watchdog's limit, 0 for none.
+ */
+static __always_inline bool gate_still_inside(const struct gate_ref *g, struct gate_stats *st,
+					      const struct gate_self *self, struct gate_opening *op,
+					      __u64 now_sp, __u64 max_open_ns)
+{
+	__u64 now;
+	__u32 on;
+
+	if (op->busy)
+		return true;
+	if (max_open_ns) {
+		now = bpf_ktime_get_ns();
+		if (now > op->opened_ns && now - op->opened_ns > max_open_ns) {
+			if (gate_remove(g, st, self->id, op, now))
+				gate_count(st->forced, 1);
+			return false;
+		}
+	}
+	if (!(g->flags & GATE_F_FRAME) || !now_sp || !op->sp)
+		return true;
+	on = gate_stack_of(self, now_sp);
+	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, on))
+		return true;
+	if (op->mixed && op->live > 1) {
+		/* Others are suspended on their own stacks. */
+		gate_level_drop(g, self->id, op, 0);
+		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
+		return true;
+	}
+	gate_recover(g, st, self->id, op, GATE_RECOVERED_UNWOUND, bpf_ktime_get_ns());
+	return false;
+}
+
+/*
+ * Whether the gate is open for the current thread. *mine is this thread's opening, if it has one
+ * and it is alive.
+ */
+static __always_inline bool gate_is_open(const struct gate_ref *g, struct gate_stats *st,
+					 const struct gate_self *self, __u64 now_sp,
+					 __u64 max_open_ns, struct gate_opening **mine)
+{
+	struct gate_key key = {.gate = g->gate, .id = self->id};
+	struct gate_opening *op;
+	__u32 cpu = bpf_get_smp_processor_id();
+	bool open = false;
+
+	*mine = NULL;
+	op = bpf_map_lookup_elem(&openings, &key);
+	if (op && gate_still_inside(g, st, self, op, now_sp, max_open_ns)) {
+		*mine = op;
+		open = g->scope == GATE_SCOPE_THREAD;
+	}
+	if (g->scope != GATE_SCOPE_THREAD) {
+		struct gate_scope_state *state = gate_scope_of(g, self->process, cpu);
+
+		open = state && *(volatile __s64 *)&state->inside > 0;
+	}
+	if (!open && (g->flags & GATE_F_START_OPEN)) {
+		if (g->scope != GATE_SCOPE_THREAD)
+			key.id = gate_scope_id(g, self->process, cpu);
+		open = !bpf_map_lookup_elem(&start_closed, &key);
+	}
+	return open;
+}
+
+/* ---- tail jumps ---- */
+
+static __always_inline __u64 gate_reg(const struct pt_regs *ctx, __u8 reg)
+{
+	switch (reg) {
+	case 0:
+		return ctx->ax;
+	case 1:
+		return ctx->cx;
+	case 2:
+		return ctx->dx;
+	case 3:
+		return ctx->bx;
+	case 4:
+		return ctx->sp;
+	case 5:
+		return ctx->bp;
+	case 6:
+		return ctx->si;
+	case 7:
+		return ctx->di;
+	case 8:
+		return ctx->r8;
+	case 9:
+		return ctx->r9;
+	case 10:
+		return ctx->r10;
+	case 11:
+		return ctx->r11;
+	case 12:
+		return ctx->r12;
+	case 13:
+		return ctx->r13;
+	case 14:
+		return ctx->r14;
+	case 15:
+		return ctx->r15;
+	default:
+		return 0;
+	}
+}
+
+#define X86_FLAG_CF (1u << 0)
+#define X86_FLAG_PF (1u << 2)
+#define X86_FLAG_ZF (1u << 6)
+#define X86_FLAG_SF (1u << 7)
+#define X86_FLAG_OF (1u << 11)
+
+/* Intel SDM, volume 1, appendix B: the sixteen conditions; odd ones negate. */
+static __always_inline bool gate_condition(__u64 flags, __u8 cond)
+{
+	bool sf_ne_of = !(flags & X86_FLAG_SF) != !(flags & X86_FLAG_OF);
+	bool taken;
+
+	switch (cond >> 1 & 7) {
+	case 0:
+		taken = flags & X86_FLAG_OF;
+		break;
+	case 1:
+		taken = flags & X86_FLAG_CF;
+		break;
+	case 2:
+		taken = flags & X86_FLAG_ZF;
+		break;
+	case 3:
+		taken = flags & (X86_FLAG_CF | X86_FLAG_ZF);
+		break;
+	case 4:
+		taken = flags & X86_FLAG_SF;
+		break;
+	case 5:
+		taken = flags & X86_FLAG_PF;
+		break;
+	case 6:
+		taken = sf_ne_of;
+		break;
+	default:
+		taken = (flags & X86_FLAG_ZF) || sf_ne_of;
+		break;
+	}
+	return (cond & 1) ? !taken : taken;
+}
+
+/* Whether the jump at ctx->ip leaves the function whose entry is at entry_ip. */
+static __always_inline bool gate_jump_leaves(const struct gate_ref *g, const struct pt_regs *ctx,
+					     __u64 entry_ip, __u32 first_range, __u32 n_ranges)
+{
+	struct gate_exit_key key = {.gate = g->gate, .delta = ctx->ip - entry_ip};
+	struct gate_exit *e = bpf_map_lookup_elem(&gate_exits, &key);
+	__u64 target;
+
+	if (!e)
+		return false;
+	switch (e->kind) {
+	case GATE_EXIT_JUMP:
+		return true;
+	case GATE_EXIT_JCC:
+		return gate_condition(ctx->flags, e->cond);
+	case GATE_EXIT_JUMP_REG:
+		target = gate_reg(ctx, e->base);
+		break;
+	case GATE_EXIT_JUMP_MEM: {
+		__u64 addr = e->disp + gate_reg(ctx, e->index) * e->scale;
+
+		addr += e->base == GATE_REG_RIP ? entry_ip : gate_reg(ctx, e->base);
+		if (bpf_probe_read_user(&target, sizeof(target), (void *)addr))
+			return true; /* the jump itself will fault */
+		break;
+	}
+	default:
+		return false;
+	}
+	for (__u32 i = 0; i < n_ranges; i++) {
+		__u32 at = first_range + i;
+		struct gate_range *r = bpf_map_lookup_elem(&gate_ranges, &at);
+
+		if (r && target - entry_ip - r->start < r->bytes)
+			return false;
+	}
+	return true;
+}
+
+#endif

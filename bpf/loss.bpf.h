@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_LOSS_BPF_H
+#define SAMPLEGATE_LOSS_BPF_H
+
+/* The counters that the summary is made of. */
+
+#include "compat.bpf.h"
+#include "gatedprof.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tick_counters);
+} counters SEC(".maps");
+
+static __always_inline struct tick_counters *loss_counters(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Atomic: a tick can interrupt another program's count on this CPU. */
+#define loss_count(field, n) __sync_fetch_and_add(&(field), (n))
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_STACK_BPF_H
+#define SAMPLEGATE_STACK_BPF_H
+
+/* Capture: both stacks of the current sample, walked only now that the sample is kept. */
+
+#include "compat.bpf.h"
+#include "sample.h"
+
+/*
+ * Captures into rec, behind its header and gate words, and sets its counts and flags. kernel_frames
+ * and user_frames are how many frames may be captured, 0 for none; both must be constants to the
+ * verifier, and rec must have room for all. A stack that fills its room is marked as cut.
+ * Returns the record's size in bytes.
+ */
+static __always_inline __u64 stack_capture(void *ctx, const struct pt_regs *regs,
+					   struct sample_record *rec, __u64 head_bytes,
+					   __u32 kernel_frames, __u32 user_frames)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 used = head_bytes;
+	__u16 flags = 0;
+	long n;
+
+	rec->kernel_frames = 0;
+	rec->user_frames = 0;
+	if (regs->cs & 3)
+		flags |= SAMPLE_F_USER_MODE;
+	if (!kernel_frames) {
+		flags |= SAMPLE_F_NO_KERNEL;
+	} else if (!(flags & SAMPLE_F_USER_MODE)) {
+		n = bpf_get_stack(ctx, (void *)rec + head_bytes, kernel_frames * 8, 0);
+		if (n < 0) {
+			flags |= SAMPLE_F_KERNEL_FAIL;
+		} else {
+			/* The helper writes at most what it was given: repeat it for 5.10. */
+			if (n > kernel_frames * 8)
+				n = kernel_frames * 8;
+			rec->kernel_frames = n / 8;
+			used += n;
+			if (n == kernel_frames * 8)
+				flags |= SAMPLE_F_KERNEL_CUT;
+		}
+	}
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD) {
+		flags |= SAMPLE_F_KTHREAD;
+	} else if (!user_frames) {
+		flags |= SAMPLE_F_NO_USER;
+	} else {
+		n = bpf_get_stack(ctx, (void *)rec + used, user_frames * 8, BPF_F_USER_STACK);
+		if (n < 0) {
+			flags |= SAMPLE_F_USER_FAIL;
+		} else {
+			if (n > user_frames * 8)
+				n = user_frames * 8;
+			rec->user_frames = n / 8;
+			used += n;
+			if (n == user_frames * 8)
+				flags |= SAMPLE_F_USER_CUT;
+		}
+	}
+	rec->flags = flags;
+	return used;
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_GATEDPROF_H
+#define SAMPLEGATE_GATEDPROF_H
+
+/* gatedprof's configuration, set before its programs are loaded and constant after that. */
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#include "gate.h"
+
+/* Who is profiled: sampled, and let through gates. */
+#define TARGET_BY_PROCESS (1u << 0) /* map `targets` holds process ids */
+#define TARGET_BY_THREAD  (1u << 1) /* map `targets` holds thread ids */
+#define TARGET_BY_CGROUP  (1u << 2) /* map `target_cgroup`, in addition to the above */
+
+/* Values of map `targets`: what the id means. */
+#define TARGET_PROCESS 1
+#define TARGET_THREAD  2
+
+struct gatedprof_config {
+	__u32 target;	    /* TARGET_BY_*; 0: everyone */
+	__u32 follow_forks; /* children of targets become targets */
+	__u32 command_pid;  /* becomes a target when it calls exec; 0: none */
+	__u32 pidns_inum;   /* our pid namespace, if it is not the initial one, else 0 */
+	__u32 include_idle;
+	__u32 exclude_user; /* samples of this mode are filtered */
+	__u32 exclude_kernel;
+	__u32 outside; /* keep what falls outside of all gates */
+	__u32 n_gates;
+	__u32 gate_words;    /* 64-bit words for n_gates bits */
+	__u32 kernel_frames; /* stack depth to capture; 0: none */
+	__u32 user_frames;
+	__u64 max_open_ns; /* watchdog; 0: off */
+
+	/* For the programs of one gate. */
+	__u32 gate;	/* its number */
+	__u32 n_ranges; /* of its function, from first_range in map `gate_ranges` */
+	__u32 first_range;
+	__u32 n_cpus;	    /* possible CPUs, for scope CPU */
+	__u32 test_targets; /* 0: the probes are attached to the targets only */
+	__u32 pad;
+	struct gate_info info;
+};
+
+/* Map `counters`, one element per CPU. Each is counted where it happens, none is derived. */
+struct tick_counters {
+	__u64 runs;	   /* of the program */
+	__u64 runs_weight; /* sum of their periods */
+	__u64 idle;
+	__u64 elsewhere; /* samples of anyone who is no target */
+	__u64 seen;
+	__u64 outside;
+	__u64 filtered;
+	__u64 kept;
+	__u64 lost_ring;      /* the ring refused the record */
+	__u64 lost_scratch;   /* no scratch space */
+	__u64 target_no_room; /* children that found no room in map `targets` */
+};
+
+_Static_assert(sizeof(struct gatedprof_config) == 88, "shared by both sides");
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "account.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "human.h"
+
+#define UNSYMBOLIZED_SHOWN 5
+
+bool account_identity_holds(const struct account *a)
+{
+	uint64_t sum = 0, causes = 0;
+	size_t i;
+
+	if (__builtin_add_overflow(a->kept, a->outside, &sum) ||
+	    __builtin_add_overflow(sum, a->filtered, &sum) ||
+	    __builtin_add_overflow(sum, a->lost, &sum) || sum != a->seen)
+		return false;
+	for (i = 0; i < a->n_lost_by; i++)
+		if (__builtin_add_overflow(causes, a->lost_by[i].n, &causes))
+			return false;
+	return causes == a->lost;
+}
+
+static void put_clean(FILE *f, const char *s)
+{
+	for (; *s; s++)
+		putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
+}
+
+/* "3 times", "1 time" */
+static void put_number(FILE *f, uint64_t n, const char *noun)
+{
+	char buf[HUMAN_BYTES];
+
+	fprintf(f, "%s %s%s", human_count(buf, n), noun, n == 1 ? "" : "s");
+}
+
+static void begin_line(FILE *f, const struct account *a, const struct account_gate *gate)
+{
+	fprintf(f, "%s: ", a->tool);
+	if (gate && a->n_gates > 1) {
+		fputs("gate ", f);
+		put_clean(f, gate->spec);
+		fputs(": ", f);
+	}
+}
+
+static void put_openings(FILE *f, const struct account_gate *g)
+{
+	char buf[HUMAN_BYTES];
+
+	fputs("opened ", f);
+	put_number(f, g->opens, "time");
+	if (g->entries != g->opens)
+		fprintf(f, " (%s entries)", human_count(buf, g->entries));
+	fprintf(f, " for %s", human_duration(buf, g->open_ns));
+	if (g->typical_ns)
+		fprintf(f, ", typical %s", human_duration(buf, g->typical_ns));
+	fprintf(f, "; %s unbalanced", human_count(buf, g->unbalanced));
+	fprintf(f, ", %s recovered", human_count(buf, g->recovered));
+}
+
+/* "label: 3 this, 2 that": only what is not zero, and nothing when all is. */
+struct parts {
+	FILE *f;
+	const struct account *a;
+	const struct account_gate *gate;
+	const char *label;
+	bool any;
+};
+
+static void put_part(struct parts *p, uint64_t n, const char *what)
+{
+	char buf[HUMAN_BYTES];
+
+	if (!n)
+		return;
+	if (!p->any) {
+		begin_line(p->f, p->a, p->gate);
+		fprintf(p->f, "%s: ", p->label);
+	} else {
+		fputs(", ", p->f);
+	}
+	p->any = true;
+	fprintf(p->f, "%s %s", human_count(buf, n), what);
+}
+
+static void end_parts(struct parts *p)
+{
+	if (p->any)
+		putc('\n', p->f);
+}
+
+static void print_gate_extras(FILE *f, const struct account *a, const struct account_gate *g)
+{
+	struct parts by = {f, a, g, "recovered", false};
+
+	put_part(&by, g->recovered_by.unwound, "unwound (longjmp or an exception)");
+	put_part(&by, g->recovered_by.thread_exit, "by thread exit");
+	put_part(&by, g->recovered_by.exec, "by exec");
+	put_part(&by, g->recovered_by.killed, "killed");
+	end_parts(&by);
+	if (g->forced) {
+		begin_line(f, a, g);
+		put_number(f, g->forced, "opening");
+		fputs(" closed by --max-open\n", f);
+	}
+	if (g->no_room) {
+		begin_line(f, a, g);
+		fputs("warning: ", f);
+		put_number(f, g->no_room, "opening");
+		fputs(" not followed: no room in the table of openings\n", f);
+	}
+	if (g->doubtful) {
+		begin_line(f, a, g);
+		put_number(f, g->doubtful, "kept sample");
+		fputs(" doubtful: the gated function was not in the stack\n", f);
+	}
+}
+
+static void print_lost(FILE *f, const struct account *a)
+{
+	char buf[HUMAN_BYTES];
+	const char *c;
+	size_t i;
+
+	for (i = 0; i < a->n_lost_by; i++) {
+		const struct account_lost *l = &a->lost_by[i];
+
+		if (!l->n)
+			continue;
+		begin_line(f, a, NULL);
+		fprintf(f, "warning: %s lost: ", human_count(buf, l->n));
+		for (c = l->cause; *c; c++)
+			putc(*c == '_' ? ' ' : *c, f);
+		if (l->advice)
+			fprintf(f, " (%s)", l->advice);
+		else if (strstr(l->cause, "ring"))
+			fputs(" (larger rings: -m PAGES; or a lower rate: -F HZ)", f);
+		putc('\n', f);
+	}
+}
+
+static void print_rates(FILE *f, const struct account *a)
+{
+	char buf[HUMAN_BYTES];
+
+	if (a->missed) {
+		begin_line(f, a, NULL);
+		fputs("warning: ", f);
+		put_number(f, a->missed, "tick");
+		fputs(" missed: another BPF program was running on that CPU, or the event was "
+		      "throttled",
+		      f);
+		if (a->runs <= UINT64_MAX - a->missed)
+			fprintf(f, " (%s of all ticks)",
+				human_percent(buf, a->missed, a->runs + a->missed));
+		putc('\n', f);
+	}
+	if (a->throttled) {
+		begin_line(f, a, NULL);
+		fputs("warning: throttled ", f);
+		put_number(f, a->throttled, "time");
+		fprintf(f, " for %s: the kernel held the event back, so there are fewer samples\n",
+			human_duration(buf, a->throttled_ns));
+	}
+	if (a->max_sample_rate && a->requested_freq > a->max_sample_rate) {
+		begin_line(f, a, NULL);
+		fprintf(f, "warning: %s Hz asked for, ", human_count(buf, a->requested_freq));
+		fprintf(f, "but kernel.perf_event_max_sample_rate is %s\n",
+			human_count(buf, a->max_sample_rate));
+	}
+	/* both clocks are read one after the other: a little difference is none */
+	if (a->enabled_ns > a->running_ns && a->enabled_ns - a->running_ns > a->enabled_ns / 200) {
+		begin_line(f, a, NULL);
+		fprintf(f,
+			"warning: multiplexed: the event counted for %s of the time, the counter "
+			"was lent to other events for the rest\n",
+			human_percent(buf, a->running_ns, a->enabled_ns));
+	}
+}
+
+static void print_rings(FILE *f, const struct account *a)
+{
+	struct parts rings = {f, a, NULL, "warning: bad records in the rings", false};
+
+	put_part(&rings, a->ring_truncated, "truncated");
+	put_part(&rings, a->ring_oversized, "oversized");
+	put_part(&rings, a->ring_unknown, "unknown");
+	put_part(&rings, a->ring_late, "late");
+	end_parts(&rings);
+}
+
+/* The i-th of those with the most frames: few are shown, so that a search for each is cheap. */
+static const struct account_unsymbolized *ith_most(const struct account *a, size_t i)
+{
+	const struct account_unsymbolized *last = NULL, *best = NULL;
+	size_t k, n;
+
+	for (n = 0; n <= i; n++) {
+		best = NULL;
+		for (k = 0; k < a->n_unsymbolized; k++) {
+			const struct account_unsymbolized *u = &a->unsymbolized[k];
+
+			/* after the last one: fewer frames, or as many and a later place */
+			if (!u->frames || (last && (u->frames > last->frames ||
+						    (u->frames == last->frames && u <= last))))
+				continue;
+			if (!best || u->frames > best->frames)
+				best = u;
+		}
+		if (!best)
+			return NULL;
+		last = best;
+	}
+	return best;
+}
+
+static void print_unsymbolized(FILE *f, const struct account *a)
+{
+	uint64_t total = 0, shown = 0;
+	char buf[HUMAN_BYTES];
+	size_t i, modules = 0;
+
+	for (i = 0; i < a->n_unsymbolized; i++) {
+		total += a->unsymbolized[i].frames;
+		modules += a->unsymbolized[i].frames != 0;
+	}
+	if (!total)
+		return;
+	begin_line(f, a, NULL);
+	put_number(f, total, "frame");
+	fputs(" without a name: ", f);
+	for (i = 0; i < UNSYMBOLIZED_SHOWN; i++) {
+		const struct account_unsymbolized *u = ith_most(a, i);
+
+		if (!u)
+			break;
+		fprintf(f, "%s%s in ", i ? ", " : "", human_count(buf, u->frames));
+		put_clean(f, u->module);
+		fputs(" (", f);
+		put_clean(f, u->reason);
+		putc(')', f);
+		shown += u->frames;
+	}
+	if (modules > i) {
+		fprintf(f, ", %s in ", human_count(buf, total - shown));
+		put_number(f, modules - i, "other");
+	}
+	putc('\n', f);
+}
+
+void account_print_summary(FILE *f, const struct account *a)
+{
+	char buf[HUMAN_BYTES];
+	size_t i;
+
+	begin_line(f, a, NULL);
+	fprintf(f, "%s kept of ", human_count(buf, a->kept));
+	put_number(f, a->seen, "sample");
+	fputs(" (", f);
+	if (a->n_gates || a->outside)
+		fprintf(f, "%s outside the gate%s, ", human_count(buf, a->outside),
+			a->n_gates > 1 ? "s" : "");
+	fprintf(f, "%s filtered, ", human_count(buf, a->filtered));
+	fprintf(f, "%s lost)", human_count(buf, a->lost));
+	if (a->n_gates == 1) {
+		fputs("; ", f);
+		put_openings(f, &a->gates[0]);
+	}
+	putc('\n', f);
+	for (i = 0; i < a->n_gates; i++) {
+		if (a->n_gates > 1) {
+			begin_line(f, a, &a->gates[i]);
+			fprintf(f, "%s kept; ", human_count(buf, a->gates[i].kept));
+			put_openings(f, &a->gates[i]);
+			putc('\n', f);
+		}
+		print_gate_extras(f, a, &a->gates[i]);
+	}
+	if (a->weighted) {
+		begin_line(f, a, NULL);
+		fputs("counts are periods: ", f);
+		put_number(f, a->kept, "sample");
+		fprintf(f, " weigh %s\n", human_count(buf, a->weight));
+	}
+	print_lost(f, a);
+	print_rates(f, a);
+	print_rings(f, a);
+	print_unsymbolized(f, a);
+	if (!account_identity_holds(a)) {
+		begin_line(f, a, NULL);
+		fputs("warning: these numbers do not add up, which is a defect of this program\n",
+		      f);
+	}
+}
+
+static void number(struct json *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+static void string(struct json *j, const char *key, const char *s)
+{
+	json_key(j, key);
+	json_string(j, s);
+}
+
+static void json_gate(struct json *j, const struct account_gate *g)
+{
+	json_object_begin(j);
+	string(j, "spec", g->spec);
+	string(j, "scope", g->scope);
+	number(j, "opens", g->opens);
+	number(j, "entries", g->entries);
+	number(j, "open_ns", g->open_ns);
+	number(j, "typical_ns", g->typical_ns);
+	number(j, "kept", g->kept);
+	number(j, "unbalanced", g->unbalanced);
+	number(j, "recovered", g->recovered);
+	json_key(j, "recovered_by");
+	json_object_begin(j);
+	number(j, "unwound", g->recovered_by.unwound);
+	number(j, "thread_exit", g->recovered_by.thread_exit);
+	number(j, "exec", g->recovered_by.exec);
+	number(j, "killed", g->recovered_by.killed);
+	json_object_end(j);
+	number(j, "forced", g->forced);
+	number(j, "no_room", g->no_room);
+	number(j, "doubtful", g->doubtful);
+	json_object_end(j);
+}
+
+int account_write_json(FILE *f, const struct account *a, void (*extra)(struct json *j, void *arg),
+		       void *arg)
+{
+	struct json j;
+	size_t i;
+
+	json_init(&j, f);
+	json_object_begin(&j);
+	string(&j, "tool", a->tool);
+	string(&j, "version", a->version);
+	string(&j, "kernel", a->kernel);
+	string(&j, "event", a->event);
+	number(&j, "duration_ns", a->duration_ns);
+	number(&j, "seen", a->seen);
+	number(&j, "kept", a->kept);
+	number(&j, "outside", a->outside);
+	number(&j, "filtered", a->filtered);
+	number(&j, "lost", a->lost);
+	json_key(&j, "lost_by");
+	json_object_begin(&j);
+	for (i = 0; i < a->n_lost_by; i++)
+		number(&j, a->lost_by[i].cause, a->lost_by[i].n);
+	json_object_end(&j);
+	number(&j, "missed", a->missed);
+	number(&j, "elsewhere", a->elsewhere);
+	number(&j, "idle", a->idle);
+	number(&j, "weight", a->weight);
+	number(&j, "runs", a->runs);
+
+	json_key(&j, "rate");
+	json_object_begin(&j);
+	number(&j, "requested_freq", a->requested_freq);
+	number(&j, "max_sample_rate", a->max_sample_rate);
+	number(&j, "mean_period", a->mean_period);
+	number(&j, "throttled", a->throttled);
+	number(&j, "throttled_ns", a->throttled_ns);
+	number(&j, "enabled_ns", a->enabled_ns);
+	number(&j, "running_ns", a->running_ns);
+	json_object_end(&j);
+	json_key(&j, "ring");
+	json_object_begin(&j);
+	number(&j, "truncated", a->ring_truncated);
+	number(&j, "oversized", a->ring_oversized);
+	number(&j, "unknown", a->ring_unknown);
+	number(&j, "late", a->ring_late);
+	json_object_end(&j);
+
+	json_key(&j, "gates");
+	json_array_begin(&j);
+	for (i = 0; i < a->n_gates; i++)
+		json_gate(&j, &a->gates[i]);
+	json_array_end(&j);
+	json_key(&j, "unsymbolized");
+	json_array_begin(&j);
+	for (i = 0; i < a->n_unsymbolized; i++) {
+		json_object_begin(&j);
+		string(&j, "module", a->unsymbolized[i].module);
+		string(&j, "reason", a->unsymbolized[i].reason);
+		number(&j, "frames", a->unsymbolized[i].frames);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	if (extra)
+		extra(&j, arg);
+	json_key(&j, "exit");
+	json_i64(&j, a->exit_code);
+	json_object_end(&j);
+	return json_finish(&j);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_ACCOUNT_H
+#define SAMPLEGATE_ACCOUNT_H
+
+/*
+ * The account of a run: what became of every sample, for people and for scripts. Each number is a
+ * counter of its own, filled in by whoever counted it; nothing here is computed from the others, so
+ * that account_identity_holds() means something. The struct owns nothing: strings and arrays live
+ * at least as long as it does. Zero is a good initial value for everything.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "json.h"
+
+struct account_lost {
+	const char *cause; /* a word for scripts, as "ring_full"; printed with blanks */
+	uint64_t n;
+	const char *advice; /* how to lose less; NULL for none */
+};
+
+struct account_recovered {
+	uint64_t unwound, thread_exit, exec, killed;
+};
+
+struct account_gate {
+	const char *spec, *scope;
+	uint64_t opens;	  /* 0 -> 1 */
+	uint64_t entries; /* all of them */
+	uint64_t open_ns; /* overlaps counted once */
+	uint64_t kept;
+	uint64_t unbalanced; /* closes without an open */
+	uint64_t recovered;  /* openings whose close never came */
+	struct account_recovered recovered_by;
+	uint64_t forced; /* closed by the watchdog */
+	uint64_t no_room;
+	uint64_t doubtful;
+	uint64_t typical_ns; /* the median opening; 0: not known */
+};
+
+struct account_unsymbolized {
+	const char *module, *reason;
+	uint64_t frames;
+};
+
+struct account {
+	const char *tool, *version, *kernel, *event;
+	uint64_t duration_ns;
+
+	uint64_t seen, kept, outside, filtered, lost;
+	const struct account_lost *lost_by;
+	size_t n_lost_by;
+	uint64_t missed, elsewhere, idle;
+	uint64_t weight; /* periods of the kept samples */
+	bool weighted;	 /* COUNT in the output is the weight */
+	uint64_t runs;	 /* of our program, for whomever */
+
+	uint64_t mean_period;	  /* in the event's unit; 0: not known */
+	uint64_t requested_freq;  /* Hz; 0: a fixed period was asked for */
+	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate at the end; 0: not known */
+	uint64_t throttled, throttled_ns;
+	uint64_t enabled_ns, running_ns; /* of all CPUs' events; they differ by multiplexing */
+
+	uint64_t ring_truncated, ring_oversized, ring_unknown, ring_late;
+
+	const struct account_gate *gates;
+	size_t n_gates;
+	const struct account_unsymbolized *unsymbolized;
+	size_t n_unsymbolized;
+	int exit_code;
+};
+
+/* seen = kept + outside + filtered + lost, and lost is the sum of its causes. */
+bool account_identity_holds(const struct account *a);
+
+/*
+ * One line of numbers, a line for each gate where there are several, and lines for what went wrong
+ * only where something did. Each starts with the tool's name. Names from outside are printed
+ * without their control bytes.
+ */
+void account_print_summary(FILE *f, const struct account *a);
+
+/*
+ * One JSON object and a newline. extra, if not NULL, adds the tool's own keys before the last one.
+ * 0 or -EIO.
+ */
+int account_write_json(FILE *f, const struct account *a, void (*extra)(struct json *j, void *arg),
+		       void *arg);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_AGG_H
+#define SAMPLEGATE_AGG_H
+
+/*
+ * Aggregation: equal stacks are counted together. A stack is a comm and frames, leaf first, each
+ * already independent of the process's address space layout (module and file offset), so that the
+ * stacks of a thousand short processes of one program are one entry.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sample.h"
+
+enum agg_frame_kind {
+	AGG_FRAME_USER,	   /* module id and offset; module 0: address in nothing known */
+	AGG_FRAME_KERNEL,  /* offset is the kernel address */
+	AGG_FRAME_SPECIAL, /* offset is an enum agg_special */
+};
+
+enum agg_special {
+	AGG_NO_USER_STACK,	 /* "[no user stack]" */
+	AGG_USER_STACK_FAILED,	 /* "[user stack unreadable]" */
+	AGG_KERNEL_STACK_FAILED, /* "[kernel stack unreadable]" */
+	AGG_USER_CUT,		 /* "[truncated]", nearest the root */
+	AGG_KERNEL_CUT,		 /* "[truncated]_[k]" */
+	AGG_DELIMITER,		 /* "-" */
+	AGG_UPROBES,		 /* "[uprobes]": a uretprobe trampoline */
+};
+
+struct agg_frame {
+	uint64_t offset;
+	uint32_t module;
+	uint16_t kind;	 /* enum agg_frame_kind */
+	uint16_t caller; /* 1: a return address: look up offset - 1 */
+};
+
+struct agg_stack {
+	char comm[SAMPLE_COMM_BYTES];
+	uint64_t count;	 /* samples */
+	uint64_t weight; /* their periods */
+	uint32_t tag;	 /* the caller's, part of the key */
+	uint32_t n_frames;
+	const struct agg_frame *frames; /* leaf first */
+};
+
+struct agg;
+struct agg *agg_new(void);
+void agg_free(struct agg *agg);
+
+/* Counts one sample. comm need not be NUL-terminated. The frames are copied. 0 or -ENOMEM. */
+int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
+	    const struct agg_frame *frames, size_t n_frames, uint64_t weight);
+
+size_t agg_count(const struct agg *agg); /* distinct stacks */
+
+/* Calls fn for each stack, in no particular order, until it returns non-zero (returned). */
+int agg_each(const struct agg *agg, int (*fn)(const struct agg_stack *stack, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_ELFFILE_H
+#define SAMPLEGATE_ELFFILE_H
+
+/*
+ * An ELF file as untrusted input: symbol tables, segments, notes and code bytes, read by libelf,
+ * every count and offset checked against the file's size. 64-bit little-endian x86-64 and arm64.
+ *
+ * All functions return 0 or a count on success and a negative errno on failure, print nothing and
+ * leave their outputs alone when they fail.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elffile;
+
+#define ELFFILE_BUILD_ID_MAX 32
+
+/* A function (or other code symbol). The strings belong to the elffile. */
+struct elf_symbol {
+	const char *name; /* as in the string table: mangled, without @VERSION */
+	uint64_t addr;	  /* virtual address in the file */
+	uint64_t size;	  /* bytes; 0 where the file does not say */
+	uint8_t bind;	  /* STB_* */
+	uint8_t type;	  /* STT_FUNC, STT_GNU_IFUNC or STT_NOTYPE in an executable section */
+};
+
+/*
+ * Opens a regular file read-only. ELFFILE_NOFOLLOW refuses a symbolic link as last component (for
+ * paths that come from another process's maps); a file that a user named may be a link. FIFOs and
+ * devices are refused without blocking. -ENOEXEC: not an ELF file that we can read; -EINVAL: not a
+ * regular file; -EFBIG: symbol tables beyond the limits (64 million symbols, 4 GiB of strings).
+ */
+#define ELFFILE_NOFOLLOW 1
+int elffile_open(const char *path, int flags, struct elffile **out);
+void elffile_free(struct elffile *elf);
+
+uint16_t elffile_machine(const struct elffile *elf); /* EM_X86_64, ... */
+bool elffile_is_pie(const struct elffile *elf);	     /* ET_DYN */
+bool elffile_has_symtab(const struct elffile *elf);  /* .symtab present (not just .dynsym) */
+size_t elffile_symbol_count(const struct elffile *elf);
+
+/* Copies the build-id; returns its length in bytes, -ENOENT when there is none. */
+int elffile_build_id(const struct elffile *elf, uint8_t id[ELFFILE_BUILD_ID_MAX]);
+
+/* Between virtual addresses and file offsets, by the PT_LOAD segments. -ENOENT: in none. */
+int elffile_vaddr_to_offset(const struct elffile *elf, uint64_t vaddr, uint64_t *offset);
+int elffile_offset_to_vaddr(const struct elffile *elf, uint64_t offset, uint64_t *vaddr);
+
+/*
+ * Copies up to len bytes of the file's image at vaddr (from PT_LOAD file contents). Returns the
+ * number of bytes copied, which is smaller at a segment's end; -ENOENT when vaddr is in no segment.
+ */
+long elffile_read(const struct elffile *elf, uint64_t vaddr, void *buf, size_t len);
+
+/*
+ * The symbol that covers vaddr: start <= vaddr < start + size. A symbol of size 0 reaches to the
+ * next symbol or its section's end. Among aliases of one address global wins over weak over local,
+ * then the shorter name, then the alphabetically first. NULL when none covers it.
+ */
+const struct elf_symbol *elffile_symbol_at(const struct elffile *elf, uint64_t vaddr);
+
+/*
+ * The function with exactly this name: mangled as in the file, or the demangled spelling with or
+ * without its parameters ("ns::f" or "ns::f(int)"). Undefined symbols never match. The number of
+ * distinct addresses is returned (overloads, static functions of one name): *sym is the first by
+ * address; -ENOENT: none.
+ */
+int elffile_find_func(const struct elffile *elf, const char *name, const struct elf_symbol **sym);
+
+/* As elffile_find_func(), but copies up to max distinct matches, sorted by address. */
+int elffile_find_funcs(const struct elffile *elf, const char *name, const struct elf_symbol **syms,
+		       size_t max);
+
+/*
+ * The names nearest to a misspelt one (edit distance, then case-insensitive substring), best first;
+ * at most max, each in the file's own spelling (demangled for C++/Rust). The array's strings are
+ * malloc'ed: free each. Returns the count, which may be 0.
+ */
+int elffile_nearest(const struct elffile *elf, const char *name, char **names, size_t max);
+
+/* Calls fn for each function symbol in address order until it returns non-zero (returned). */
+int elffile_each_symbol(const struct elffile *elf,
+			int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
+
+/*
+ * The notes of type `type` and owner `owner` (with its NUL) in section `section`, one call each,
+ * the descriptor bounded by desc_bytes. Returns the count, or fn's first non-zero value.
+ */
+int elffile_each_note(const struct elffile *elf, const char *section, const char *owner,
+		      uint32_t type, int (*fn)(const void *desc, size_t desc_bytes, void *arg),
+		      void *arg);
+
+/* Address and size of a named section; -ENOENT. */
+int elffile_section(const struct elffile *elf, const char *name, uint64_t *addr, uint64_t *size);
+
+#endif

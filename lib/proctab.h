@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_PROCTAB_H
+#define SAMPLEGATE_PROCTAB_H
+
+/*
+ * Processes and the history of their mappings, fed by /proc at the start and by the side band after
+ * that. Addresses are resolved against the mappings as they were at a given time, also for
+ * processes that are gone: fork copies the parent's mappings, exec drops them, a new mapping hides
+ * what it overlaps from its own time on. Pids are those of the reader's pid namespace.
+ *
+ * Memory: mappings are kept only while a process lives, and history only until
+ * proctab_expire(): the caller says up to which time all samples have been resolved.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ring.h"
+
+struct proctab;
+
+/*
+ * A file (or named area such as "[vdso]", "[heap]", "//anon") that was mapped executable. Modules
+ * are interned: one per path, device and inode; they live as long as the table. id counts from 1.
+ */
+struct module {
+	uint32_t id;
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+	const char *path; /* as the kernel gave it; for printing, sanitise */
+};
+
+/* Where an address belongs: module NULL for none (print [unknown]). */
+struct proc_addr {
+	const struct module *module;
+	uint64_t offset; /* in the file */
+};
+
+struct proctab *proctab_new(void);
+void proctab_free(struct proctab *pt);
+
+/* Applies one side-band event (mmap, comm, fork, exit; others are ignored). -ENOMEM or 0. */
+int proctab_apply(struct proctab *pt, const struct ring_event *ev);
+
+/*
+ * Reads one existing process from procfs ("/proc" unless a test says otherwise): its executable
+ * mappings and its name, as of time_ns. Never fails the caller for a process that vanished or hides
+ * (-ENOENT, -ESRCH, -EACCES are returned for counting). Lines are parsed strictly; a malformed line
+ * is skipped.
+ */
+int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t time_ns);
+
+/* proctab_scan() for every numeric directory of procfs; returns how many were read. */
+int proctab_scan_all(struct proctab *pt, const char *procfs, uint64_t time_ns);
+
+/* Parses one line of /proc/PID/maps; exposed for tests and fuzzing. 0, or -EINVAL. path may be "".
+ */
+int proctab_parse_maps_line(const char *line, struct ring_mmap *out, char *path_buf,
+			    size_t path_bytes);
+
+/* Resolves a user address of pid at a time. */
+struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_t addr,
+				 uint64_t time_ns);
+
+/* True while the table knows a mapping or a name of this pid at that time. */
+bool proctab_knows(const struct proctab *pt, uint32_t pid, uint64_t time_ns);
+
+const struct module *proctab_module(const struct proctab *pt, uint32_t id);
+size_t proctab_module_count(const struct proctab *pt);
+
+/* Forgets mappings that ended, and processes that exited, before time_ns. */
+void proctab_expire(struct proctab *pt, uint64_t time_ns);
+
+#endif

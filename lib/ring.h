@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_RING_H
+#define SAMPLEGATE_RING_H
+
+/*
+ * Decoding of what the kernel writes into perf rings: pure, bytes in, structs out. Nothing in a
+ * ring is trusted: a record that is truncated, oversized or of unknown type is counted, skipped by
+ * its header's size where that is sane, and never read beyond its end.
+ *
+ * Two streams exist. RING_SAMPLES is a PERF_COUNT_SW_BPF_OUTPUT event with sample_type
+ * PERF_SAMPLE_RAW: its PERF_RECORD_SAMPLE holds a u32 length and a struct sample_record.
+ * RING_SIDEBAND is the dummy event with mmap2, comm, comm_exec, task and ksymbol, and the sampling
+ * event's redirected THROTTLE, UNTHROTTLE and LOST records; both were opened with sample_id_all
+ * and sample_type RING_SIDEBAND_SAMPLE_TYPE, so that each record ends in a sample_id trailer
+ * { u32 pid, tid; u64 time; u32 cpu, res; }.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+
+#include "sample.h"
+
+#define RING_SIDEBAND_SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+enum ring_stream { RING_SAMPLES, RING_SIDEBAND };
+
+enum ring_event_kind {
+	RING_EV_SAMPLE,
+	RING_EV_MMAP,
+	RING_EV_COMM,
+	RING_EV_FORK,
+	RING_EV_EXIT,
+	RING_EV_KSYMBOL,
+	RING_EV_LOST,
+	RING_EV_THROTTLE,
+	RING_EV_UNTHROTTLE,
+};
+
+struct ring_mmap {
+	uint64_t start, len, pgoff;
+	uint64_t ino, ino_generation;
+	uint32_t dev_major, dev_minor;
+	uint32_t prot, flags;
+	const char *path; /* NUL-terminated, within the record */
+};
+
+struct ring_comm {
+	const char *comm; /* NUL-terminated, within the record */
+	bool exec;	  /* PERF_RECORD_MISC_COMM_EXEC: the process image was replaced */
+};
+
+struct ring_fork {
+	uint32_t parent_pid, parent_tid;
+};
+
+struct ring_ksymbol {
+	uint64_t addr;
+	uint32_t len;
+	bool unregister;
+	const char *name;
+};
+
+/* One decoded record; pointers go into the bytes that were decoded. */
+struct ring_event {
+	enum ring_event_kind kind;
+	uint64_t time_ns; /* CLOCK_MONOTONIC; 0 where the record has none (LOST in RING_SAMPLES) */
+	uint32_t cpu;
+	uint32_t pid, tid; /* of the process the record is about */
+	union {
+		struct {
+			const struct sample_record *rec;
+			const uint64_t *open_gates, *kernel_ips, *user_ips;
+		} sample;
+		struct ring_mmap mmap;
+		struct ring_comm comm;
+		struct ring_fork fork; /* pid, tid above are the child's */
+		struct ring_ksymbol ksymbol;
+		uint64_t lost; /* records */
+	};
+};
+
+struct ring_stats {
+	uint64_t records; /* decoded */
+	uint64_t bytes;
+	uint64_t truncated; /* the contents end before they should */
+	uint64_t oversized; /* a length field points beyond the record, or a count beyond the limits
+			     */
+	uint64_t unknown;   /* record types and record versions that we don't know */
+	uint64_t lost;	    /* as told by LOST records */
+};
+
+/*
+ * Decodes the record at bytes (8-byte aligned; avail bytes may be read). Returns the record's size,
+ * i.e. where the next one starts, with *ev filled; 0 when the record was skipped (counted in *st)
+ * and *skip_bytes says how far to go on; a negative errno (-EBADMSG) when even the header makes no
+ * sense, so that nothing after it can be believed (counted too).
+ */
+long ring_decode(enum ring_stream stream, const void *bytes, size_t avail, struct ring_event *ev,
+		 struct ring_stats *st, size_t *skip_bytes);
+
+/*
+ * The forward ring itself: data area of size bytes (a power of two), the kernel's head and our tail
+ * (free-running byte counts). Calls fn for each decoded record in order, copying records that wrap
+ * into scratch (at least RING_SCRATCH_BYTES, 8-byte aligned); returns the new tail. A head that
+ * is impossible (behind the tail, or more than size ahead) is counted as oversized and everything
+ * up to head is dropped. fn returning non-zero stops after that record.
+ */
+#define RING_SCRATCH_BYTES 65536
+uint64_t ring_read(enum ring_stream stream, const void *data, size_t size, uint64_t head,
+		   uint64_t tail, void *scratch, int (*fn)(const struct ring_event *ev, void *arg),
+		   void *arg, struct ring_stats *st);
+
+/*
+ * Orders events of several rings by time. Each event is copied, with what it points to. Events with
+ * equal time keep the order of their pushing. Memory grows with what is queued.
+ */
+struct ring_queue;
+struct ring_queue *ring_queue_new(void);
+void ring_queue_free(struct ring_queue *q);
+int ring_queue_push(struct ring_queue *q, const struct ring_event *ev);
+/*
+ * Hands out (in order) and drops all events with time_ns <= until_ns. An event that is older than
+ * something handed out before is handed out all the same and counted in *late. Returns the number
+ * handed out or fn's first negative value.
+ */
+long ring_queue_flush(struct ring_queue *q, uint64_t until_ns,
+		      int (*fn)(const struct ring_event *ev, void *arg), void *arg, uint64_t *late);
+size_t ring_queue_len(const struct ring_queue *q);
+
+#endif

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Every source says its licence in its first lines, the one that LICENSE gives to its directory.
+. "$(dirname "$0")/common"
+
+check()
+{
+	local want=$1 file
+
+	shift
+	for file; do
+		head -n 3 "$file" | grep -qF "SPDX-License-Identifier: $want" ||
+			complain "$file does not say 'SPDX-License-Identifier: $want'"
+	done
+}
+
+check "GPL-2.0-only OR BSD-2-Clause" include/*.h bpf/*.[ch] bench/*.bpf.c
+bench=()
+for file in bench/*; do
+	case $file in *.bpf.c | *.md) ;; *.[ch] | *.sh) bench+=("$file") ;; *) ;; esac
+done
+check BSD-2-Clause lib/*.[ch] tools/*.[ch] tests/*/*.[chS] tests/*/*.cc tests/*/*.bats \
+	tests/*/*.sh tests/*/*.awk tests/*.sh tests/run .ci/run Makefile "${bench[@]}"
+exit $failed
