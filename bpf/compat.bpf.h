@@ -26,6 +26,15 @@
  */
 #define COMPAT_THREAD_SIZE 16384
 
+/*
+ * Whether these registers are user mode's. Newer kernels declare cs as 16 bits wide, but programs
+ * may only read whole registers of their context.
+ */
+static __always_inline bool compat_user_mode(struct bpf_perf_event_data *ctx)
+{
+	return *(volatile __u64 *)&ctx->regs.cs & 3;
+}
+
 struct compat_user_regs {
 	__u64 ip;
 	__u64 sp;

@@ -11,8 +11,8 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sample_record);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct sample_record));
 } scratch SEC(".maps");
 
 struct {

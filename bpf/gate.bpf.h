@@ -46,7 +46,7 @@ struct {
 	__type(value, struct gate_scope_state);
 } scopes SEC(".maps");
 
-/* Scopes CPU and system: element gate * n_cpus + cpu (cpu 0 for system). */
+/* Scopes CPU and system: one element for each CPU, or one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -95,12 +95,12 @@ struct {
 
 #define gate_count(field, n) __sync_fetch_and_add(&(field), (n))
 
-/* What is known of the gate that a program works on; all constant or in registers. */
+/* The gate that a program works on. */
 struct gate_ref {
 	__u32 gate;
 	__u32 scope;
 	__u32 flags;
-	__u32 n_cpus;
+	__u32 first_scope;
 };
 
 /* The current thread, as gates name it. */
@@ -270,7 +270,7 @@ static __always_inline struct gate_scope_state *gate_scope_of(const struct gate_
 
 		return bpf_map_lookup_elem(&scopes, &key);
 	} else {
-		__u32 i = g->gate * g->n_cpus + (g->scope == GATE_SCOPE_CPU ? cpu : 0);
+		__u32 i = g->first_scope + (g->scope == GATE_SCOPE_CPU ? cpu : 0);
 
 		return bpf_map_lookup_elem(&cpu_scopes, &i);
 	}
@@ -363,51 +363,15 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
 	return true;
 }
 
-/* Stack pointer and return address of a nested level; false when it found no room. */
-static __always_inline bool gate_level_get(const struct gate_ref *g, __u32 id,
-					   const struct gate_opening *op, __u32 level,
-					   struct gate_level *out)
+/*
+ * The loops over levels are functions that the verifier checks once, apart from their callers, and
+ * have one way to go on; all others leave. Level 0 is in the opening itself: they end above it.
+ */
+
+/* Forgets nested levels of an opening that has ended; as many as one event may. */
+__noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
 {
-	if (level == 0) {
-		out->sp = op->sp;
-		out->ra = op->ra;
-		return true;
-	} else {
-		struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
-		struct gate_level *l = bpf_map_lookup_elem(&levels, &key);
-
-		if (!l)
-			return false;
-		*out = *l;
-		return true;
-	}
-}
-
-static __always_inline void gate_level_drop(const struct gate_ref *g, __u32 id,
-					    struct gate_opening *op, __u32 level)
-{
-	if (level == 0) {
-		op->sp = 0;
-	} else if (level + 1 == op->levels) {
-		struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
-
-		bpf_map_delete_elem(&levels, &key);
-	} else {
-		struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
-		struct gate_level *l = bpf_map_lookup_elem(&levels, &key);
-
-		if (l)
-			l->sp = 0;
-	}
-	if (level + 1 == op->levels)
-		op->levels = level;
-	op->live--;
-}
-
-/* Forgets nested levels of an opening that ends; as many as one event may. */
-static __noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
-{
-	for (int i = 1; i < GATE_MAX_STEPS; i++) {
+	for (__u32 i = 1; i < GATE_MAX_STEPS; i++) {
 		struct gate_level_key key = {.gate = gate, .id = id, .level = i};
 
 		if (i >= n)
@@ -415,6 +379,97 @@ static __noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
 		bpf_map_delete_elem(&levels, &key);
 	}
 	return 0;
+}
+
+/*
+ * Deletes the newest of n levels while their stack pointers are at most `upto` (the gaps, 0, among
+ * them). Returns how many levels are left, and in the upper half how many of the others were live.
+ */
+__noinline __u64 gate_levels_pop(__u32 gate, __u32 id, __u32 n, __u64 upto)
+{
+	struct gate_level_key key = {.gate = gate, .id = id};
+	__u64 gone = 0;
+
+	for (__u32 i = 0; i < GATE_MAX_STEPS; i++) {
+		struct gate_level *l;
+
+		if (n < 2)
+			break;
+		key.level = n - 1;
+		l = bpf_map_lookup_elem(&levels, &key);
+		if (!l || l->sp > upto)
+			break;
+		/* 1 if sp is not 0, without a branch. */
+		gone += (l->sp | -l->sp) >> 63;
+		bpf_map_delete_elem(&levels, &key);
+		n--;
+	}
+	return n | gone << 32;
+}
+
+/*
+ * The newest of n nested levels with this stack pointer or, if that is 0, with this return address;
+ * 0: none.
+ */
+__noinline __u32 gate_level_find(__u32 gate, __u32 id, __u32 n, __u64 sp, __u64 ra)
+{
+	struct gate_level_key key = {.gate = gate, .id = id};
+
+	for (__u32 i = 0; i < GATE_MAX_STEPS; i++) {
+		struct gate_level *l;
+
+		if (n < 2)
+			break;
+		key.level = n - 1;
+		l = bpf_map_lookup_elem(&levels, &key);
+		if (!l)
+			break;
+		if (sp ? l->sp == sp : (l->sp && l->ra == ra))
+			return key.level;
+		n--;
+	}
+	return 0;
+}
+
+/* Pops levels of an opening. Returns how many of them were live. */
+static __always_inline __u32 gate_levels_drop(const struct gate_ref *g, __u32 id,
+					      struct gate_opening *op, __u64 upto)
+{
+	__u64 popped = gate_levels_pop(g->gate, id, op->levels, upto);
+	__u32 gone = popped >> 32;
+
+	op->levels = (__u32)popped;
+	op->live -= gone;
+	return gone;
+}
+
+/* A nested level is left, though others above it are not: it stays as a gap until those go. */
+static __always_inline void gate_level_gap(const struct gate_ref *g, __u32 id,
+					   struct gate_opening *op, __u32 level)
+{
+	struct gate_level_key key = {.gate = g->gate, .id = id, .level = level};
+	struct gate_level *l = bpf_map_lookup_elem(&levels, &key);
+
+	if (l)
+		l->sp = 0;
+	op->live--;
+}
+
+/* The opening starts afresh with this entry: all that it knew is gone. */
+static __always_inline void gate_restart(const struct gate_ref *g, struct gate_stats *st,
+					 const struct gate_self *self, struct gate_opening *op,
+					 const struct gate_opening *fresh)
+{
+	__u64 opened_ns = op->opened_ns;
+	__u32 process = op->process, cpu = op->cpu;
+
+	gate_count(st->recovered[GATE_RECOVERED_UNWOUND], op->live);
+	if (op->levels > 1)
+		gate_levels_forget(g->gate, self->id, op->levels);
+	gate_end(g, st, process, cpu, opened_ns, fresh->opened_ns);
+	*op = *fresh;
+	op->busy = 1;
+	gate_begin(g, st, fresh->process, fresh->cpu, fresh->opened_ns);
 }
 
 /*
@@ -427,37 +482,21 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 	struct gate_key key = {.gate = g->gate, .id = self->id};
 	struct gate_stats *st = gate_stats_of(g->gate);
 	struct gate_opening *op;
-	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 now;
-	__u32 on;
+	struct gate_opening fresh = {
+		.sp = sp,
+		.ra = ra,
+		.entry_ip = ip,
+		.levels = 1,
+		.live = 1,
+		.process = self->process,
+	};
+	__u32 gone;
 
 	if (!st)
 		return;
 	op = bpf_map_lookup_elem(&openings, &key);
-	if (!op) {
-		struct gate_opening fresh = {
-			.opened_ns = bpf_ktime_get_ns(),
-			.sp = sp,
-			.ra = ra,
-			.entry_ip = ip,
-			.levels = 1,
-			.live = 1,
-			.cpu = cpu,
-			.process = self->process,
-		};
 
-		if (g->flags & GATE_F_FRAME)
-			fresh.stack = gate_stack_of(self, sp);
-		gate_count(st->entries, 1);
-		if (bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
-			gate_count(st->no_room, 1);
-			return;
-		}
-		gate_begin(g, st, self->process, cpu, fresh.opened_ns);
-		return;
-	}
-
-	if (!(g->flags & GATE_F_FRAME)) {
+	if (op && !(g->flags & GATE_F_FRAME)) {
 		gate_count(st->entries, 1);
 		if (g->flags & GATE_F_NO_NESTING) {
 			/* Its exit was missed; it is inside again. */
@@ -467,71 +506,66 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 		op->live++;
 		return;
 	}
+	if (op && (g->flags & GATE_F_ENTRY_LOOP)) {
+		__u32 top = op->levels - 1;
 
-	if ((g->flags & GATE_F_ENTRY_LOOP) && op->levels) {
-		struct gate_level top = {};
-
-		if (gate_level_get(g, self->id, op, op->levels - 1, &top) && top.sp == sp &&
-		    top.ra == ra)
+		if (top ? gate_level_find(g->gate, self->id, op->levels, sp, 0) == top
+			: op->sp == sp && op->ra == ra)
 			return;
 	}
 
 	gate_count(st->entries, 1);
+	fresh.opened_ns = bpf_ktime_get_ns();
+	fresh.cpu = bpf_get_smp_processor_id();
+	if (g->flags & GATE_F_FRAME)
+		fresh.stack = gate_stack_of(self, sp);
+	if (!op) {
+		if (bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
+			gate_count(st->no_room, 1);
+			return;
+		}
+		gate_begin(g, st, self->process, fresh.cpu, fresh.opened_ns);
+		return;
+	}
+
 	op->busy = 1;
 	barrier();
-	on = gate_stack_of(self, sp);
-	if (on != op->stack)
+	if (fresh.stack != op->stack)
 		op->mixed = 1;
-
 	/* An entry at or above a saved stack pointer of this stack: that one's frame is gone. */
-	if (!op->mixed && (op->sp <= sp && (on != GATE_STACK_OTHER || op->sp == sp))) {
-		__u64 opened_ns = op->opened_ns;
+	if (op->mixed) {
+		__u32 same = gate_level_find(g->gate, self->id, op->levels, sp, 0);
 
-		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], op->live);
-		if (op->levels > 1)
-			gate_levels_forget(g->gate, self->id, op->levels);
-		now = bpf_ktime_get_ns();
-		gate_end(g, st, op->process, op->cpu, opened_ns, now);
-		op->opened_ns = now;
-		op->sp = sp;
-		op->ra = ra;
-		op->entry_ip = ip;
-		op->levels = 1;
-		op->live = 1;
-		op->cpu = cpu;
-		op->stack = on;
-		gate_begin(g, st, self->process, cpu, now);
-	} else {
-		struct gate_level_key level_key = {.gate = g->gate, .id = self->id};
-		struct gate_level level = {.sp = sp, .ra = ra};
-
-		for (int i = 0; i < GATE_MAX_STEPS; i++) {
-			struct gate_level top = {};
-			bool gone;
-
-			if (op->levels < 2)
-				break;
-			if (!gate_level_get(g, self->id, op, op->levels - 1, &top))
-				break;
-			gone = top.sp == sp ||
-			       (!op->mixed && on != GATE_STACK_OTHER && top.sp < sp);
-			if (top.sp == 0) {
-				/* Left out of order before. */
-				op->live++;
-				gate_level_drop(g, self->id, op, op->levels - 1);
-				continue;
-			}
-			if (!gone)
-				break;
-			gate_level_drop(g, self->id, op, op->levels - 1);
+		/* At exactly its place: gone, whatever stack it is on. */
+		if (same) {
+			gate_level_gap(g, self->id, op, same);
+			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
+		} else if (op->sp == sp) {
+			op->sp = 0;
+			op->live--;
 			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
 		}
-		level_key.level = op->levels;
-		if (bpf_map_update_elem(&levels, &level_key, &level, BPF_ANY))
-			gate_count(st->no_room, 1);
-		op->levels++;
-		op->live++;
+	} else if (op->sp == sp || (op->sp < sp && fresh.stack != GATE_STACK_OTHER)) {
+		gate_restart(g, st, self, op, &fresh);
+		goto out;
+	} else if (fresh.stack != GATE_STACK_OTHER ||
+		   gate_level_find(g->gate, self->id, op->levels, sp, 0)) {
+		gone = gate_levels_drop(g, self->id, op, sp);
+		if (gone)
+			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], gone);
 	}
+	{
+		struct gate_level_key at = {.gate = g->gate, .id = self->id, .level = op->levels};
+		struct gate_level level = {.sp = sp, .ra = ra};
+
+		if (bpf_map_update_elem(&levels, &at, &level, BPF_ANY)) {
+			gate_count(st->no_room, 1);
+		} else {
+			op->levels++;
+			op->live++;
+		}
+	}
+out:
 	barrier();
 	op->busy = 0;
 }
@@ -584,9 +618,8 @@ static __always_inline void gate_leave_frame(const struct gate_ref *g, const str
 					     enum gate_leave_how how)
 {
 	struct gate_stats *st = gate_stats_of(g->gate);
-	struct gate_level level = {};
-	__s32 found = -1, moved = -1;
-	__u32 on, n;
+	__u32 at, on, gone = 0;
+	bool found = true;
 
 	if (!st)
 		return;
@@ -599,84 +632,115 @@ static __always_inline void gate_leave_frame(const struct gate_ref *g, const str
 	op->busy = 1;
 	barrier();
 	on = gate_stack_of(self, sp);
-	n = op->levels;
-	for (int i = 0; i < GATE_MAX_STEPS; i++) {
-		__u32 at = n - 1 - i;
-
-		if (i >= n)
-			break;
-		if (!gate_level_get(g, self->id, op, at, &level)) {
-			/* Its save found no room: it can only be the newest. */
-			if (i == 0 && how == GATE_LEAVE_RET) {
-				found = at;
-				break;
-			}
-			continue;
-		}
-		if (level.sp == 0) {
-			/* Left out of order before; drop it if nothing is above it now. */
-			if (at + 1 == op->levels && at > 0) {
-				op->live++;
-				gate_level_drop(g, self->id, op, at);
-			}
-			continue;
-		}
-		if (level.sp == sp) {
-			found = at;
-			break;
-		}
-		if (how != GATE_LEAVE_RET)
-			continue;
-		if (level.sp < sp && on != GATE_STACK_OTHER &&
-		    (!op->mixed || gate_stack_of(self, level.sp) == on)) {
-			gate_level_drop(g, self->id, op, at);
-			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
-			continue;
-		}
-		if (moved < 0 && level.ra == ra && on == GATE_STACK_OTHER)
-			moved = at;
-	}
+	at = gate_level_find(g->gate, self->id, op->levels, sp, 0);
 	/* A stack that was copied elsewhere while in use: the newest with this return address. */
-	if (found < 0)
-		found = moved;
-	if (found >= 0) {
-		gate_level_drop(g, self->id, op, found);
-		/* What is below and was left out of order goes with it. */
-		for (int i = 0; i < GATE_MAX_STEPS; i++) {
-			if (!op->live || op->levels < 1)
-				break;
-			if (!gate_level_get(g, self->id, op, op->levels - 1, &level) || level.sp)
-				break;
-			op->live++;
-			gate_level_drop(g, self->id, op, op->levels - 1);
+	if (!at && op->sp != sp && how == GATE_LEAVE_RET && on == GATE_STACK_OTHER) {
+		at = gate_level_find(g->gate, self->id, op->levels, 0, ra);
+		if (at) {
+			gate_level_gap(g, self->id, op, at);
+			gate_levels_drop(g, self->id, op, 0);
+			goto out;
+		}
+		if (op->ra == ra && op->sp) {
+			op->sp = 0;
+			op->live--;
+			goto out;
 		}
 	}
+	if (at && op->mixed) {
+		/* The levels above may be other stacks' that wait: it becomes a gap. */
+		gate_level_gap(g, self->id, op, at);
+		gate_levels_drop(g, self->id, op, 0);
+	} else if (at) {
+		gone = gate_levels_drop(g, self->id, op, sp);
+		gone = gone ? gone - 1 : 0; /* itself */
+	} else if (op->sp == sp) {
+		if (!op->mixed) {
+			gone = op->live - 1;
+			op->live = 0;
+		} else {
+			op->sp = 0;
+			op->live--;
+		}
+	} else if (how == GATE_LEAVE_RET) {
+		/* None of ours; but those below it on this stack are gone. */
+		found = false;
+		if (on != GATE_STACK_OTHER && !op->mixed && on == op->stack) {
+			if (op->sp < sp) {
+				gone = op->live;
+				op->live = 0;
+			} else {
+				gone = gate_levels_drop(g, self->id, op, sp);
+			}
+		}
+	}
+	if (gone)
+		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], gone);
+out:
 	barrier();
 	op->busy = 0;
-	if (!op->live)
-		gate_remove(g, st, self->id, op, bpf_ktime_get_ns());
-	if (found < 0 && how == GATE_LEAVE_RET)
+	if (!op->live) {
+		__u32 n = op->levels;
+
+		if (gate_remove(g, st, self->id, op, bpf_ktime_get_ns()) && n > 1)
+			gate_levels_forget(g->gate, self->id, n);
+	}
+	if (!found)
 		gate_unmatched(g, st, self);
 }
 
 /* ---- what is not a close, but ends openings all the same ---- */
 
-/* Undoes all entries of a thread, for a cause. */
-static __always_inline void gate_recover(const struct gate_ref *g, struct gate_stats *st, __u32 id,
-					 struct gate_opening *op, enum gate_recovery cause,
-					 __u64 now)
-{
-	__u32 live = op->live, n = op->levels;
+enum gate_undo_cause {
+	GATE_UNDO_UNWOUND = GATE_RECOVERED_UNWOUND,
+	GATE_UNDO_THREAD_EXIT = GATE_RECOVERED_THREAD_EXIT,
+	GATE_UNDO_EXEC = GATE_RECOVERED_EXEC,
+	GATE_UNDO_KILLED = GATE_RECOVERED_KILLED,
+	GATE_UNDO_FORCED = GATE_RECOVERED_N,
+};
 
-	if (!gate_remove(g, st, id, op, now))
-		return;
-	gate_count(st->recovered[cause], live);
-	if (n > 1)
-		gate_levels_forget(g->gate, id, n);
+static __always_inline void gate_ref_of(__u32 gate, const struct gate_info *info,
+					struct gate_ref *g)
+{
+	g->gate = gate;
+	g->scope = info->scope;
+	g->flags = info->flags;
+	g->first_scope = info->first_scope;
 }
 
 /*
- * Whether the thread at (now_sp) is still inside as its opening says; undoes the opening if not.
+ * Undoes all entries of a thread, for a cause (enum gate_undo_cause). 1 if there were any. A
+ * function of its own, so that the programs that go through all gates stay small for the verifier.
+ */
+__noinline int gate_undo(__u32 gate, __u32 id, __u32 cause)
+{
+	struct gate_key key = {.gate = gate, .id = id};
+	struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
+	struct gate_opening *op = bpf_map_lookup_elem(&openings, &key);
+	struct gate_stats *st = gate_stats_of(gate);
+	struct gate_ref g;
+	__u32 live, n;
+
+	if (!info || !op || !st)
+		return 0;
+	gate_ref_of(gate, info, &g);
+	live = op->live;
+	n = op->levels;
+	if (!gate_remove(&g, st, id, op, bpf_ktime_get_ns()))
+		return 0;
+	if (cause == GATE_UNDO_FORCED)
+		gate_count(st->forced, 1);
+	else
+		gate_count(st->recovered[cause & 3], live);
+	if (n > 1)
+		gate_levels_forget(gate, id, n);
+	return 1;
+}
+
+_Static_assert(GATE_RECOVERED_N == 4, "gate_undo() masks its index");
+
+/*
+ * Whether the thread at now_sp is still inside as its opening says; undoes the opening if not.
  * max_open_ns is the watchdog's limit, 0 for none.
  */
 static __always_inline bool gate_still_inside(const struct gate_ref *g, struct gate_stats *st,
@@ -684,50 +748,47 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 					      __u64 now_sp, __u64 max_open_ns)
 {
 	__u64 now;
-	__u32 on;
 
 	if (op->busy)
 		return true;
 	if (max_open_ns) {
 		now = bpf_ktime_get_ns();
 		if (now > op->opened_ns && now - op->opened_ns > max_open_ns) {
-			if (gate_remove(g, st, self->id, op, now))
-				gate_count(st->forced, 1);
+			gate_undo(g->gate, self->id, GATE_UNDO_FORCED);
 			return false;
 		}
 	}
 	if (!(g->flags & GATE_F_FRAME) || !now_sp || !op->sp)
 		return true;
-	on = gate_stack_of(self, now_sp);
-	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, on))
+	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, gate_stack_of(self, now_sp)))
 		return true;
 	if (op->mixed && op->live > 1) {
 		/* Others are suspended on their own stacks. */
-		gate_level_drop(g, self->id, op, 0);
+		op->sp = 0;
+		op->live--;
 		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
 		return true;
 	}
-	gate_recover(g, st, self->id, op, GATE_RECOVERED_UNWOUND, bpf_ktime_get_ns());
+	gate_undo(g->gate, self->id, GATE_UNDO_UNWOUND);
 	return false;
 }
 
 /*
- * Whether the gate is open for the current thread. *mine is this thread's opening, if it has one
- * and it is alive.
+ * Whether the gate is open for the current thread. *ra is the return address of this thread's
+ * outermost entry, if it has one and it is alive.
  */
 static __always_inline bool gate_is_open(const struct gate_ref *g, struct gate_stats *st,
 					 const struct gate_self *self, __u64 now_sp,
-					 __u64 max_open_ns, struct gate_opening **mine)
+					 __u64 max_open_ns, __u64 *ra)
 {
 	struct gate_key key = {.gate = g->gate, .id = self->id};
 	struct gate_opening *op;
 	__u32 cpu = bpf_get_smp_processor_id();
 	bool open = false;
 
-	*mine = NULL;
 	op = bpf_map_lookup_elem(&openings, &key);
 	if (op && gate_still_inside(g, st, self, op, now_sp, max_open_ns)) {
-		*mine = op;
+		*ra = op->sp ? op->ra : 0;
 		open = g->scope == GATE_SCOPE_THREAD;
 	}
 	if (g->scope != GATE_SCOPE_THREAD) {

@@ -73,15 +73,6 @@ static __always_inline bool current_is_target(void)
 
 /* ---- the sample ---- */
 
-static __always_inline void gate_ref_of(__u32 gate, const struct gate_info *info,
-					struct gate_ref *g)
-{
-	g->gate = gate;
-	g->scope = info->scope;
-	g->flags = info->flags;
-	g->n_cpus = cfg.n_cpus;
-}
-
 static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find_vma)
 {
 	struct tick_counters *c = loss_counters();
@@ -89,7 +80,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 	__u64 head_bytes = sizeof(struct sample_record) + 8ull * cfg.gate_words;
 	struct sample_record *rec;
 	struct gate_self self;
-	struct pt_regs regs;
+	bool user_mode;
 	bool open = false;
 	__u64 bytes, *gates;
 
@@ -107,8 +98,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 		return 0;
 	}
 	loss_count(c->seen, 1);
-	regs.cs = ctx->regs.cs;
-	if ((regs.cs & 3) ? cfg.exclude_user : cfg.exclude_kernel) {
+	user_mode = compat_user_mode(ctx);
+	if (user_mode ? cfg.exclude_user : cfg.exclude_kernel) {
 		loss_count(c->filtered, 1);
 		return 0;
 	}
@@ -128,24 +119,24 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
 		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
 		struct gate_stats *st = gate_stats_of(i);
-		struct gate_opening *mine;
 		struct gate_ref g;
+		__u64 ra = 0;
 
 		if (!info || !st)
 			continue;
 		gate_ref_of(i, info, &g);
 		if ((g.flags & GATE_F_FRAME) && !user.sp) {
-			if (regs.cs & 3)
+			if (user_mode)
 				user.sp = ctx->regs.sp;
 			else
 				compat_user_regs(&user);
 		}
-		if (!gate_is_open(&g, st, &self, user.sp, cfg.max_open_ns, &mine))
+		if (!gate_is_open(&g, st, &self, user.sp, cfg.max_open_ns, &ra))
 			continue;
 		open = true;
 		gates[i >> 6] |= 1ull << (i & 63);
-		if (mine && mine->ra && !rec->return_addr) {
-			rec->return_addr = mine->ra;
+		if (ra && !rec->return_addr) {
+			rec->return_addr = ra;
 			rec->return_gate = i;
 		}
 	}
@@ -169,7 +160,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 	rec->version = SAMPLE_VERSION;
 	rec->gate_words = cfg.gate_words;
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	bytes = stack_capture(ctx, &regs, rec, head_bytes, cfg.kernel_frames, cfg.user_frames);
+	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames);
 	if (emit_record(ctx, rec, bytes)) {
 		loss_count(c->lost_ring, 1);
 		return 0;
@@ -208,7 +199,7 @@ static __always_inline struct gate_ref this_gate(void)
 		.gate = cfg.gate,
 		.scope = cfg.info.scope,
 		.flags = cfg.info.flags,
-		.n_cpus = cfg.n_cpus,
+		.first_scope = cfg.info.first_scope,
 	};
 
 	return g;
@@ -433,23 +424,13 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-static __always_inline void recover_thread(__u32 id, enum gate_recovery cause, bool all)
+static __always_inline void recover_thread(__u32 id, enum gate_undo_cause cause, bool all)
 {
-	__u64 now = bpf_ktime_get_ns();
-
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		struct gate_key key = {.gate = i, .id = id};
 		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
-		struct gate_opening *op = bpf_map_lookup_elem(&openings, &key);
-		struct gate_stats *st = gate_stats_of(i);
-		struct gate_ref g;
 
-		if (!info || !op || !st)
-			continue;
-		gate_ref_of(i, info, &g);
-		if (!all && (g.flags & GATE_F_KERNEL))
-			continue;
-		gate_recover(&g, st, id, op, cause, now);
+		if (info && (all || !(info->flags & GATE_F_KERNEL)))
+			gate_undo(i, id, cause);
 	}
 }
 
@@ -467,10 +448,10 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 
 		bpf_map_update_elem(&targets, &pid, &kind, BPF_ANY);
 	}
-	recover_thread(id, GATE_RECOVERED_EXEC, false);
+	recover_thread(id, GATE_UNDO_EXEC, false);
 	/* A thread that takes over the leader's number: nothing will ever close its entries. */
 	if (old_pid != id)
-		recover_thread(old_pid, GATE_RECOVERED_EXEC, true);
+		recover_thread(old_pid, GATE_UNDO_EXEC, true);
 	return 0;
 }
 
@@ -481,7 +462,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u32 id = BPF_CORE_READ(task, pid), process = BPF_CORE_READ(task, tgid);
 	bool killed = BPF_CORE_READ(task, exit_code) & 0x7f;
 
-	recover_thread(id, killed ? GATE_RECOVERED_KILLED : GATE_RECOVERED_THREAD_EXIT, true);
+	recover_thread(id, killed ? GATE_UNDO_KILLED : GATE_UNDO_THREAD_EXIT, true);
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
 		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
 		struct gate_key key = {.gate = i, .id = id};
@@ -517,17 +498,10 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 SEC("?raw_tp")
 int force_close(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 gate = ctx->args[0];
-	struct gate_key key = {.gate = gate, .id = ctx->args[1]};
-	struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
+	struct gate_key key = {.gate = ctx->args[0], .id = ctx->args[1]};
 	struct gate_opening *op = bpf_map_lookup_elem(&openings, &key);
-	struct gate_stats *st = gate_stats_of(gate);
-	struct gate_ref g;
 
-	if (!info || !op || !st || op->opened_ns != ctx->args[2])
-		return 0;
-	gate_ref_of(gate, info, &g);
-	if (gate_remove(&g, st, key.id, op, bpf_ktime_get_ns()))
-		gate_count(st->forced, 1);
+	if (op && op->opened_ns == ctx->args[2])
+		gate_undo(key.gate, key.id, GATE_UNDO_FORCED);
 	return 0;
 }

@@ -13,9 +13,8 @@
  * verifier, and rec must have room for all. A stack that fills its room is marked as cut.
  * Returns the record's size in bytes.
  */
-static __always_inline __u64 stack_capture(void *ctx, const struct pt_regs *regs,
-					   struct sample_record *rec, __u64 head_bytes,
-					   __u32 kernel_frames, __u32 user_frames)
+static __always_inline __u64 stack_capture(void *ctx, bool user_mode, struct sample_record *rec,
+					   __u64 head_bytes, __u32 kernel_frames, __u32 user_frames)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 used = head_bytes;
@@ -24,7 +23,7 @@ static __always_inline __u64 stack_capture(void *ctx, const struct pt_regs *regs
 
 	rec->kernel_frames = 0;
 	rec->user_frames = 0;
-	if (regs->cs & 3)
+	if (user_mode)
 		flags |= SAMPLE_F_USER_MODE;
 	if (!kernel_frames) {
 		flags |= SAMPLE_F_NO_KERNEL;

@@ -43,8 +43,11 @@ enum gate_recovery {
 
 /* What the programs that serve all gates need to know of each: map `gate_infos`, by gate number. */
 struct gate_info {
-	__u32 scope; /* enum gate_scope */
-	__u32 flags; /* GATE_F_* */
+	__u32 scope;	   /* enum gate_scope */
+	__u32 flags;	   /* GATE_F_* */
+	__u32 first_scope; /* in map `cpu_scopes`: its first element, that of CPU 0 or of the system
+			    */
+	__u32 pad;
 };
 
 struct gate_key {

@@ -38,7 +38,7 @@ struct gatedprof_config {
 	__u32 gate;	/* its number */
 	__u32 n_ranges; /* of its function, from first_range in map `gate_ranges` */
 	__u32 first_range;
-	__u32 n_cpus;	    /* possible CPUs, for scope CPU */
+	__u32 n_cpus;	    /* possible CPUs */
 	__u32 test_targets; /* 0: the probes are attached to the targets only */
 	__u32 pad;
 	struct gate_info info;
@@ -59,6 +59,6 @@ struct tick_counters {
 	__u64 target_no_room; /* children that found no room in map `targets` */
 };
 
-_Static_assert(sizeof(struct gatedprof_config) == 88, "shared by both sides");
+_Static_assert(sizeof(struct gatedprof_config) == 96, "shared by both sides");
 
 #endif

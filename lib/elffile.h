@@ -7,7 +7,9 @@
  * every count and offset checked against the file's size. 64-bit little-endian x86-64 and arm64.
  *
  * All functions return 0 or a count on success and a negative errno on failure, print nothing and
- * leave their outputs alone when they fail.
+ * leave their outputs alone when they fail. Opening is cheap: the symbol tables are read when the
+ * first symbol is asked for, through a const elffile as well, so that one elffile must not be used
+ * by two threads at once.
  */
 
 #include <stdbool.h>
@@ -30,8 +32,10 @@ struct elf_symbol {
 /*
  * Opens a regular file read-only. ELFFILE_NOFOLLOW refuses a symbolic link as last component (for
  * paths that come from another process's maps); a file that a user named may be a link. FIFOs and
- * devices are refused without blocking. -ENOEXEC: not an ELF file that we can read; -EINVAL: not a
- * regular file; -EFBIG: symbol tables beyond the limits (64 million symbols, 4 GiB of strings).
+ * devices are refused without blocking. -ENOEXEC: not an ELF file that we can read (executables,
+ * shared libraries and their debug files are); -EINVAL: not a regular file; -ELOOP: a link,
+ * refused; -EFBIG: symbol tables beyond the limits (64 million symbols, 4 GiB of strings, a million
+ * section or segment headers).
  */
 #define ELFFILE_NOFOLLOW 1
 int elffile_open(const char *path, int flags, struct elffile **out);
@@ -45,20 +49,26 @@ size_t elffile_symbol_count(const struct elffile *elf);
 /* Copies the build-id; returns its length in bytes, -ENOENT when there is none. */
 int elffile_build_id(const struct elffile *elf, uint8_t id[ELFFILE_BUILD_ID_MAX]);
 
-/* Between virtual addresses and file offsets, by the PT_LOAD segments. -ENOENT: in none. */
+/*
+ * Between virtual addresses and file offsets, by what the PT_LOAD segments have in the file.
+ * -ENOENT: in none.
+ */
 int elffile_vaddr_to_offset(const struct elffile *elf, uint64_t vaddr, uint64_t *offset);
 int elffile_offset_to_vaddr(const struct elffile *elf, uint64_t offset, uint64_t *vaddr);
 
 /*
  * Copies up to len bytes of the file's image at vaddr (from PT_LOAD file contents). Returns the
- * number of bytes copied, which is smaller at a segment's end; -ENOENT when vaddr is in no segment.
+ * number of bytes copied, which is smaller at a segment's end; -ENOENT when the file has no byte
+ * for vaddr.
  */
 long elffile_read(const struct elffile *elf, uint64_t vaddr, void *buf, size_t len);
 
 /*
  * The symbol that covers vaddr: start <= vaddr < start + size. A symbol of size 0 reaches to the
- * next symbol or its section's end. Among aliases of one address global wins over weak over local,
- * then the shorter name, then the alphabetically first. NULL when none covers it.
+ * next symbol or its section's end, but covers nothing where it is a label inside a symbol that has
+ * a size. Of symbols that nest, the innermost is returned. Among aliases of one address global wins
+ * over weak over local, then the shorter name, then the alphabetically first. NULL when none covers
+ * it.
  */
 const struct elf_symbol *elffile_symbol_at(const struct elffile *elf, uint64_t vaddr);
 
@@ -70,7 +80,10 @@ const struct elf_symbol *elffile_symbol_at(const struct elffile *elf, uint64_t v
  */
 int elffile_find_func(const struct elffile *elf, const char *name, const struct elf_symbol **sym);
 
-/* As elffile_find_func(), but copies up to max distinct matches, sorted by address. */
+/*
+ * As elffile_find_func(), but copies up to max distinct matches, sorted by address. The count that
+ * is returned may be greater than max.
+ */
 int elffile_find_funcs(const struct elffile *elf, const char *name, const struct elf_symbol **syms,
 		       size_t max);
 

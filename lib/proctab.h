@@ -8,8 +8,11 @@
  * processes that are gone: fork copies the parent's mappings, exec drops them, a new mapping hides
  * what it overlaps from its own time on. Pids are those of the reader's pid namespace.
  *
+ * An image is what runs from a fork or exec to the next one of the same pid. The exit of the leader
+ * ends no image, since other threads may go on; only proctab_expire() forgets it.
+ *
  * Memory: mappings are kept only while a process lives, and history only until
- * proctab_expire(): the caller says up to which time all samples have been resolved.
+ * proctab_expire(): the caller says up to which time all samples have been resolved. Modules stay.
  */
 
 #include <stdbool.h>
@@ -41,21 +44,31 @@ struct proc_addr {
 struct proctab *proctab_new(void);
 void proctab_free(struct proctab *pt);
 
-/* Applies one side-band event (mmap, comm, fork, exit; others are ignored). -ENOMEM or 0. */
+/*
+ * Applies one side-band event (mmap, comm, fork, exit; others are ignored). -ENOMEM or 0. Events of
+ * pid 0 or -1 are ignored: the kernel says this of all whom the reader's pid namespace can't see.
+ */
 int proctab_apply(struct proctab *pt, const struct ring_event *ev);
 
 /*
  * Reads one existing process from procfs ("/proc" unless a test says otherwise): its executable
- * mappings and its name, as of time_ns. Never fails the caller for a process that vanished or hides
- * (-ENOENT, -ESRCH, -EACCES are returned for counting). Lines are parsed strictly; a malformed line
- * is skipped.
+ * mappings and its name, as of time_ns, or as of the beginning of its image where the side band has
+ * told of a later one. What the side band said of later times stays true. Never fails the caller
+ * for a process that vanished or hides (-ENOENT, -ESRCH, -EACCES are returned for counting). Lines
+ * are parsed strictly; a malformed line is skipped.
  */
 int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t time_ns);
 
-/* proctab_scan() for every numeric directory of procfs; returns how many were read. */
+/*
+ * proctab_scan() for every numeric directory of procfs; returns how many were read, or a negative
+ * errno when procfs can't be listed or memory ends.
+ */
 int proctab_scan_all(struct proctab *pt, const char *procfs, uint64_t time_ns);
 
-/* Parses one line of /proc/PID/maps; exposed for tests and fuzzing. 0, or -EINVAL. path may be "".
+/*
+ * Parses one line of /proc/PID/maps, with or without its newline; exposed for tests and fuzzing.
+ * out->path is path_buf, where the path is written with the kernel's one escape (\012, a newline)
+ * undone; "" for a mapping without a name. 0, or -EINVAL, also for a path that does not fit.
  */
 int proctab_parse_maps_line(const char *line, struct ring_mmap *out, char *path_buf,
 			    size_t path_bytes);

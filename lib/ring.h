@@ -42,8 +42,8 @@ struct ring_mmap {
 	uint64_t start, len, pgoff;
 	uint64_t ino, ino_generation;
 	uint32_t dev_major, dev_minor;
-	uint32_t prot, flags;
-	const char *path; /* NUL-terminated, within the record */
+	uint32_t prot, flags; /* PERF_RECORD_MMAP has neither: prot from its misc, no flags */
+	const char *path;     /* NUL-terminated, within the record */
 };
 
 struct ring_comm {
@@ -62,7 +62,7 @@ struct ring_ksymbol {
 	const char *name;
 };
 
-/* One decoded record; pointers go into the bytes that were decoded. */
+/* One decoded record; pointers go into the bytes that were decoded, or into the decoder. */
 struct ring_event {
 	enum ring_event_kind kind;
 	uint64_t time_ns; /* CLOCK_MONOTONIC; 0 where the record has none (LOST in RING_SAMPLES) */
@@ -82,8 +82,8 @@ struct ring_event {
 };
 
 struct ring_stats {
-	uint64_t records; /* decoded */
-	uint64_t bytes;
+	uint64_t records;   /* decoded, or of a known type that nobody here needs */
+	uint64_t bytes;	    /* of whole records, skipped ones included */
 	uint64_t truncated; /* the contents end before they should */
 	uint64_t oversized; /* a length field points beyond the record, or a count beyond the limits
 			     */
@@ -91,30 +91,47 @@ struct ring_stats {
 	uint64_t lost;	    /* as told by LOST records */
 };
 
+/* More words than this in open_gates are a damaged record. */
+#define RING_MAX_GATE_WORDS 1024
+
 /*
- * Decodes the record at bytes (8-byte aligned; avail bytes may be read). Returns the record's size,
+ * The aligned memory that decoding needs: a sample_record starts 12 bytes into its perf record, so
+ * that its 64-bit words cannot be read in place, and a record that wraps has to be put together.
+ * One a reader; not to be shared between threads. ring_decoder_init() returns 0 or -ENOMEM.
+ */
+struct ring_decoder {
+	uint64_t *sample;
+	uint64_t *record;
+};
+
+int ring_decoder_init(struct ring_decoder *d);
+void ring_decoder_release(struct ring_decoder *d);
+
+/*
+ * Decodes the record at bytes (any alignment; avail bytes may be read). Returns the record's size,
  * i.e. where the next one starts, with *ev filled; 0 when the record was skipped (counted in *st)
  * and *skip_bytes says how far to go on; a negative errno (-EBADMSG) when even the header makes no
- * sense, so that nothing after it can be believed (counted too).
+ * sense (counted as truncated), so that nothing after it can be believed. What *ev points to is
+ * good until the next call, and as long as bytes are.
  */
-long ring_decode(enum ring_stream stream, const void *bytes, size_t avail, struct ring_event *ev,
-		 struct ring_stats *st, size_t *skip_bytes);
+long ring_decode(struct ring_decoder *d, enum ring_stream stream, const void *bytes, size_t avail,
+		 struct ring_event *ev, struct ring_stats *st, size_t *skip_bytes);
 
 /*
  * The forward ring itself: data area of size bytes (a power of two), the kernel's head and our tail
- * (free-running byte counts). Calls fn for each decoded record in order, copying records that wrap
- * into scratch (at least RING_SCRATCH_BYTES, 8-byte aligned); returns the new tail. A head that
- * is impossible (behind the tail, or more than size ahead) is counted as oversized and everything
- * up to head is dropped. fn returning non-zero stops after that record.
+ * (free-running byte counts). Calls fn for each decoded record in order; returns the new tail. A
+ * head that is impossible (behind the tail, or more than size ahead) is counted as oversized and
+ * everything up to head is dropped, as is what follows a header that makes no sense. fn returning
+ * non-zero stops after that record.
  */
-#define RING_SCRATCH_BYTES 65536
-uint64_t ring_read(enum ring_stream stream, const void *data, size_t size, uint64_t head,
-		   uint64_t tail, void *scratch, int (*fn)(const struct ring_event *ev, void *arg),
+uint64_t ring_read(struct ring_decoder *d, enum ring_stream stream, const void *data, size_t size,
+		   uint64_t head, uint64_t tail, int (*fn)(const struct ring_event *ev, void *arg),
 		   void *arg, struct ring_stats *st);
 
 /*
  * Orders events of several rings by time. Each event is copied, with what it points to. Events with
- * equal time keep the order of their pushing. Memory grows with what is queued.
+ * equal time keep the order of their pushing. Memory grows with what is queued. ring_queue_new()
+ * returns NULL and ring_queue_push() -ENOMEM when there is none.
  */
 struct ring_queue;
 struct ring_queue *ring_queue_new(void);
@@ -122,8 +139,9 @@ void ring_queue_free(struct ring_queue *q);
 int ring_queue_push(struct ring_queue *q, const struct ring_event *ev);
 /*
  * Hands out (in order) and drops all events with time_ns <= until_ns. An event that is older than
- * something handed out before is handed out all the same and counted in *late. Returns the number
- * handed out or fn's first negative value.
+ * something handed out before is handed out all the same and counted in *late (may be NULL); one
+ * without a time (0) is never late. Returns the number handed out or fn's first negative value;
+ * the event that fn refused is gone, what was behind it is still queued.
  */
 long ring_queue_flush(struct ring_queue *q, uint64_t until_ns,
 		      int (*fn)(const struct ring_event *ev, void *arg), void *arg, uint64_t *late);

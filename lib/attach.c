@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "strbuf.h"
+
+struct attach_sample {
+	struct bpf_link *link;
+};
+
+struct attach {
+	const struct plan *plan;
+	const void *object;
+	size_t object_bytes;
+
+	struct bpf_object *main;
+	struct bpf_object **gates;
+	struct bpf_link **links;
+	size_t n_links;
+	int cgroup_fd;
+	uint32_t n_cpus; /* possible, as libbpf counts them for per-CPU maps */
+};
+
+/* ---- objects ---- */
+
+/* The configuration is the first and only thing of our own in the object's read-only data. */
+static int set_config(struct bpf_object *obj, const struct gatedprof_config *config)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(obj, ".rodata");
+	size_t bytes = 0;
+	const void *initial = map ? bpf_map__initial_value(map, &bytes) : NULL;
+	char *data;
+	int err;
+
+	if (!initial || bytes < sizeof(*config))
+		return -EINVAL;
+	data = malloc(bytes);
+	if (!data)
+		return -ENOMEM;
+	memcpy(data, initial, bytes);
+	memcpy(data, config, sizeof(*config));
+	err = bpf_map__set_initial_value(map, data, bytes);
+	free(data);
+	return err;
+}
+
+static struct bpf_object *open_object(const struct attach *a, const struct gatedprof_config *config,
+				      struct failure *f)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "samplegate");
+	struct bpf_object *obj = bpf_object__open_mem(a->object, a->object_bytes, &opts);
+	int err = obj ? set_config(obj, config) : -errno;
+
+	if (!err)
+		return obj;
+	failure_set(f, EXIT_RUN, err, "cannot open the built-in BPF object: %s", strerror(-err));
+	bpf_object__close(obj);
+	return NULL;
+}
+
+static int want_program(struct bpf_object *obj, const char *name)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(obj, name);
+
+	return prog ? bpf_program__set_autoload(prog, true) : -ENOENT;
+}
+
+static int explain_load(int err, const char *what, struct failure *f)
+{
+	if (err == -EPERM || err == -EACCES)
+		return failure_set(
+			f, EXIT_CANT, err,
+			"cannot load the %s: %s: it needs CAP_BPF and CAP_PERFMON, and a "
+			"kernel that is not locked down (see 'cat "
+			"/sys/kernel/security/lockdown')",
+			what, strerror(-err));
+	if (err == -ENOMEM || err == -E2BIG)
+		return failure_set(f, EXIT_RUN, err, "cannot load the %s: %s", what,
+				   strerror(-err));
+	if (err == -EMFILE || err == -ENFILE)
+		return failure_set(
+			f, EXIT_RUN, err,
+			"cannot load the %s: %s: raise the limit of open files (ulimit -n)", what,
+			strerror(-err));
+	return failure_set(f, EXIT_CANT, err,
+			   "cannot load the %s: %s; -v shows what the kernel said", what,
+			   strerror(-err));
+}
+
+struct map_size {
+	const char *name;
+	uint32_t max_entries;
+};
+
+static int size_maps(struct attach *a)
+{
+	const struct plan *p = a->plan;
+	uint32_t n = p->n_gates ? p->n_gates : 1;
+	bool cpu_scopes = false;
+	struct bpf_map *map;
+	int err = 0;
+
+	for (size_t i = 0; i < p->n_gates; i++)
+		cpu_scopes |= p->gates[i].info.scope == GATE_SCOPE_CPU ||
+			      p->gates[i].info.scope == GATE_SCOPE_SYSTEM;
+	const struct map_size sizes[] = {
+		{"gate_infos", n},
+		{"gate_stats", n},
+		{"openings", p->max_openings},
+		{"levels", p->max_levels},
+		{"scopes", p->max_scopes},
+		{"cpu_scopes", cpu_scopes ? n * p->config.n_cpus : 1},
+		{"scope_opens", p->max_scope_opens},
+		{"start_closed", p->max_start_closed},
+		{"gate_exits", p->n_exits},
+		{"gate_ranges", p->n_ranges},
+		{"targets", p->max_targets},
+		{"rings", p->config.n_cpus},
+	};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !err; i++) {
+		map = bpf_object__find_map_by_name(a->main, sizes[i].name);
+		err = map ? bpf_map__set_max_entries(
+				    map, sizes[i].max_entries ? sizes[i].max_entries : 1)
+			  : -ENOENT;
+	}
+	map = bpf_object__find_map_by_name(a->main, "scratch");
+	if (!err)
+		err = map ? bpf_map__set_value_size(map, p->record_bytes) : -ENOENT;
+	return err;
+}
+
+static int map_fd(const struct attach *a, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(a->main, name);
+}
+
+static int put(const struct attach *a, const char *name, const void *key, const void *value)
+{
+	return bpf_map_update_elem(map_fd(a, name), key, value, BPF_ANY) ? -errno : 0;
+}
+
+static int fill_maps(struct attach *a, struct failure *f)
+{
+	const struct plan *p = a->plan;
+	const uint8_t process = TARGET_PROCESS, thread = TARGET_THREAD,
+		      both = TARGET_PROCESS | TARGET_THREAD;
+	uint32_t range = 0, zero = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < p->n_gates && !err; i++) {
+		const struct gate_plan *g = &p->gates[i];
+
+		err = put(a, "gate_infos", &i, &g->info);
+		for (size_t j = 0; j < g->n_exits && !err; j++)
+			err = put(a, "gate_exits", &g->exit_keys[j], &g->exits[j]);
+		for (size_t j = 0; j < g->n_ranges && !err; j++, range++)
+			err = put(a, "gate_ranges", &range, &g->ranges[j]);
+	}
+	for (size_t i = 0; i < p->opts->n_tids && !err; i++)
+		err = put(a, "targets", &p->opts->tids[i], &thread);
+	for (size_t i = 0; i < p->opts->n_pids && !err; i++) {
+		uint32_t pid = p->opts->pids[i];
+		uint8_t old = 0;
+
+		/* A process and the main thread of one can both be named. */
+		bpf_map_lookup_elem(map_fd(a, "targets"), &pid, &old);
+		err = put(a, "targets", &pid, old ? &both : &process);
+	}
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot fill the BPF maps: %s",
+				   strerror(-err));
+	if (p->cgroup_path[0]) {
+		a->cgroup_fd = open(p->cgroup_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (a->cgroup_fd < 0)
+			return failure_set(f, EXIT_RUN, -errno, "-G: cannot open %s: %s",
+					   p->cgroup_path, strerror(errno));
+		err = put(a, "target_cgroup", &zero, &a->cgroup_fd);
+		if (err)
+			return failure_set(f, EXIT_RUN, err, "-G %s: %s", p->opts->cgroup,
+					   strerror(-err));
+	}
+	return 0;
+}
+
+int attach_load(const struct plan *plan, const void *object, size_t object_bytes,
+		uint32_t command_pid, struct attach **out, struct failure *f)
+{
+	struct gatedprof_config config = plan->config;
+	struct attach *a = calloc(1, sizeof(*a));
+	int err, n;
+
+	if (!a)
+		return failure_nomem(f);
+	a->plan = plan;
+	a->object = object;
+	a->object_bytes = object_bytes;
+	a->cgroup_fd = -1;
+	n = libbpf_num_possible_cpus();
+	a->n_cpus = n > 0 ? n : 1;
+	a->gates = calloc(plan->n_gates + 1, sizeof(*a->gates));
+	config.command_pid = command_pid;
+	a->main = a->gates ? open_object(a, &config, f) : NULL;
+	if (!a->main) {
+		err = a->gates ? -EINVAL : failure_nomem(f);
+		goto out;
+	}
+	err = size_maps(a);
+	if (!err)
+		err = want_program(a->main,
+				   plan->host->has_find_vma ? "sample_vma" : "sample_plain");
+	if (!err && config.follow_forks)
+		err = want_program(a->main, "on_fork");
+	if (!err && (command_pid || plan->n_gates))
+		err = want_program(a->main, "on_exec");
+	if (!err && (plan->n_gates || (config.target & TARGET_BY_PROCESS)))
+		err = want_program(a->main, "on_exit");
+	if (!err && config.max_open_ns)
+		err = want_program(a->main, "force_close");
+	if (err) {
+		failure_set(f, EXIT_RUN, err, "cannot set up the BPF object: %s", strerror(-err));
+		goto out;
+	}
+	err = bpf_object__load(a->main);
+	if (err) {
+		explain_load(err, "sampling program", f);
+		goto out;
+	}
+	err = fill_maps(a, f);
+out:
+	if (err) {
+		attach_free(a);
+		return err;
+	}
+	*out = a;
+	return 0;
+}
+
+/* ---- probes ---- */
+
+static int add_link(struct attach *a, struct bpf_link *link)
+{
+	struct bpf_link **links = reallocarray(a->links, a->n_links + 1, sizeof(struct bpf_link *));
+
+	if (!links) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	a->links = links;
+	links[a->n_links++] = link;
+	return 0;
+}
+
+/* How kernel functions are watched. */
+enum kernel_method { BY_FENTRY, BY_KPROBE };
+
+static const char *program_of(const struct attach *a, const struct probe *p,
+			      enum kernel_method method)
+{
+	static const char *const frame[][2] = {
+		[PROBE_FRAME_OPEN] = {"frame_open_plain", "frame_open_vma"},
+		[PROBE_FRAME_RET] = {"frame_ret_plain", "frame_ret_vma"},
+		[PROBE_FRAME_JUMP] = {"frame_jump_plain", "frame_jump_vma"},
+		[PROBE_FRAME_URET] = {"frame_uret_plain", "frame_uret_vma"},
+	};
+	bool open = p->role == PROBE_OPEN;
+
+	if (p->role <= PROBE_FRAME_URET)
+		return frame[p->role][a->plan->host->has_find_vma];
+	if (p->kind == PROBE_TRACEPOINT)
+		return open ? "tracepoint_open" : "tracepoint_close";
+	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_ENTRY)
+		return open ? "fentry_open" : "fentry_close";
+	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_RETURN)
+		return open ? "fexit_open" : "fexit_close";
+	return open ? "probe_open" : "probe_close";
+}
+
+static int uprobe(struct attach *a, const struct bpf_program *prog, const struct probe *p, int pid)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = p->semaphore_offset,
+		    .retprobe = p->kind == PROBE_URETPROBE);
+	struct bpf_link *link =
+		bpf_program__attach_uprobe_opts(prog, pid, p->path, p->offset, &opts);
+
+	return link ? add_link(a, link) : -errno;
+}
+
+static int attach_probe(struct attach *a, struct bpf_object *obj, const struct probe *p,
+			enum kernel_method method)
+{
+	const struct plan *plan = a->plan;
+	struct bpf_program *prog = bpf_object__find_program_by_name(obj, program_of(a, p, method));
+	struct bpf_link *link;
+	int err = 0;
+
+	if (!prog)
+		return -ENOENT;
+	switch (p->kind) {
+	case PROBE_UPROBE:
+	case PROBE_URETPROBE:
+		if (!plan->attach_to_targets)
+			return uprobe(a, prog, p, -1);
+		for (size_t i = 0; i < plan->n_target_pids && !err; i++) {
+			err = uprobe(a, prog, p, plan->target_pids[i]);
+			if (err == -ESRCH)
+				err = 0; /* it ended meanwhile */
+		}
+		return err;
+	case PROBE_TRACEPOINT:
+		link = bpf_program__attach_tracepoint(prog, p->category, p->name);
+		break;
+	case PROBE_KERNEL_ENTRY:
+	case PROBE_KERNEL_RETURN:
+		link = method == BY_FENTRY ? bpf_program__attach(prog)
+					   : bpf_program__attach_kprobe(
+						     prog, p->kind == PROBE_KERNEL_RETURN, p->name);
+		break;
+	default:
+		return -EINVAL;
+	}
+	return link ? add_link(a, link) : -errno;
+}
+
+/* The kernel's own error number for an instruction that uprobes can't step. */
+#define KERNEL_ENOTSUPP 524
+
+static int explain_probe(const struct probe *p, const char *spec, int err, struct failure *f)
+{
+	const char *file = p->path ? p->path : p->name;
+	int code = err == -EPERM || err == -EACCES ? EXIT_CANT : EXIT_RUN;
+
+	if (p->path && (err == -ENOTSUP || err == -KERNEL_ENOTSUPP || err == -EINVAL))
+		return failure_set(
+			f, EXIT_RUN, err,
+			"-g %s: the kernel cannot probe the instruction at offset 0x%" PRIx64
+			" of %s%s",
+			spec, p->offset, file,
+			p->role == PROBE_FRAME_RET || p->role == PROBE_FRAME_JUMP
+				? ", where the function returns; --unsafe-uretprobe watches "
+				  "its return in another way"
+				: "");
+	if (err == -EMFILE || err == -ENFILE)
+		return failure_set(f, EXIT_RUN, err,
+				   "-g %s: %s: each probe takes one: raise the limit of open files "
+				   "(ulimit -n)",
+				   spec, strerror(-err));
+	return failure_set(f, code, err, "-g %s: cannot attach to %s: %s%s", spec, file,
+			   strerror(-err),
+			   code == EXIT_CANT ? ": it needs CAP_PERFMON, or CAP_SYS_ADMIN" : "");
+}
+
+/* Opens, loads and attaches one gate with one method. On failure nothing of it is left. */
+static int try_gate(struct attach *a, size_t i, enum kernel_method method, const char **step,
+		    const struct probe **failed, struct failure *f)
+{
+	const struct gate_plan *g = &a->plan->gates[i];
+	struct gatedprof_config config = plan_gate_config(a->plan, i);
+	struct bpf_object *obj = open_object(a, &config, f);
+	size_t first_link = a->n_links;
+	struct bpf_map *map;
+	int err = 0;
+
+	*failed = NULL;
+	*step = "open";
+	if (!obj)
+		return -EINVAL;
+	bpf_object__for_each_map(map, obj)
+	{
+		const char *name = bpf_map__name(map);
+
+		if (strstr(name, ".rodata"))
+			continue;
+		err = bpf_map__reuse_fd(map, map_fd(a, name));
+		if (err)
+			goto out;
+	}
+	*step = "load";
+	for (size_t j = 0; j < g->n_probes && !err; j++) {
+		const struct probe *p = &g->probes[j];
+		const char *name = program_of(a, p, method);
+		struct bpf_program *prog = bpf_object__find_program_by_name(obj, name);
+
+		err = want_program(obj, name);
+		if (!err && method == BY_FENTRY &&
+		    (p->kind == PROBE_KERNEL_ENTRY || p->kind == PROBE_KERNEL_RETURN)) {
+			*failed = p;
+			err = bpf_program__set_attach_target(prog, 0, p->name);
+		}
+	}
+	if (!err)
+		err = bpf_object__load(obj);
+	if (err)
+		goto out;
+	/* Closes first: no opening may be missed by its close. */
+	*step = "attach";
+	for (int opens = 0; opens < 2 && !err; opens++) {
+		for (size_t j = 0; j < g->n_probes && !err; j++) {
+			const struct probe *p = &g->probes[j];
+
+			if ((p->role == PROBE_OPEN || p->role == PROBE_FRAME_OPEN) != opens)
+				continue;
+			*failed = p;
+			err = attach_probe(a, obj, p, method);
+		}
+	}
+out:
+	if (err) {
+		while (a->n_links > first_link)
+			bpf_link__destroy(a->links[--a->n_links]);
+		bpf_object__close(obj);
+		return err;
+	}
+	a->gates[i] = obj;
+	return 0;
+}
+
+static bool watches_kernel_functions(const struct gate_plan *g, const struct probe **first)
+{
+	for (size_t i = 0; i < g->n_probes; i++) {
+		if (g->probes[i].kind == PROBE_KERNEL_ENTRY ||
+		    g->probes[i].kind == PROBE_KERNEL_RETURN) {
+			*first = &g->probes[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static int attach_gate(struct attach *a, size_t i, struct failure *f)
+{
+	const struct gate_plan *g = &a->plan->gates[i];
+	const struct probe *failed = NULL, *kernel = NULL;
+	const char *step, *kprobes = "";
+	int fentry_err, err;
+
+	if (!watches_kernel_functions(g, &kernel)) {
+		err = try_gate(a, i, BY_KPROBE, &step, &failed, f);
+		if (!err || !strcmp(step, "open"))
+			return err;
+		return failed && !strcmp(step, "attach")
+			       ? explain_probe(failed, g->opt->spec.text, err, f)
+			       : explain_load(err, "gate's programs", f);
+	}
+	fentry_err = try_gate(a, i, BY_FENTRY, &step, &failed, f);
+	if (!fentry_err)
+		return 0;
+	if (a->plan->host->has_kprobe) {
+		err = try_gate(a, i, BY_KPROBE, &step, &failed, f);
+		if (!err)
+			return 0;
+		kprobes = strerror(-err);
+	} else {
+		err = fentry_err;
+		kprobes = "this kernel has no kprobes (CONFIG_KPROBES)";
+	}
+	if (fentry_err == -ESRCH && err == -ENOENT)
+		return failure_set(
+			f, EXIT_RUN, -ENOENT,
+			"-g %s: this kernel has no function '%s' that can be probed: see "
+			"'grep %s /proc/kallsyms'",
+			g->opt->spec.text, failed && failed->name ? failed->name : kernel->name,
+			kernel->name);
+	return failure_set(
+		f, EXIT_CANT, err,
+		"-g %s: the kernel function '%s' cannot be watched here: tried fentry (%s) "
+		"and kprobe (%s); use syscall:NAME or a tracepoint (t:CATEGORY:NAME) "
+		"instead",
+		g->opt->spec.text, kernel->name,
+		fentry_err == -ESRCH ? "not in the kernel's BTF" : strerror(-fentry_err), kprobes);
+}
+
+int attach_gates(struct attach *a, struct failure *f)
+{
+	static const char *const hooks[] = {"on_exit", "on_exec", "on_fork"};
+	int err;
+
+	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+		struct bpf_program *prog = bpf_object__find_program_by_name(a->main, hooks[i]);
+		struct bpf_link *link;
+
+		if (!prog || !bpf_program__autoload(prog))
+			continue;
+		link = bpf_program__attach(prog);
+		err = link ? add_link(a, link) : -errno;
+		if (err)
+			return failure_set(f, err == -EPERM ? EXIT_CANT : EXIT_RUN, err,
+					   "cannot watch the ends of processes (%s): %s", hooks[i],
+					   strerror(-err));
+	}
+	for (size_t i = 0; i < a->plan->n_gates; i++) {
+		err = attach_gate(a, i, f);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int attach_ring(struct attach *a, uint32_t cpu, int fd)
+{
+	return put(a, "rings", &cpu, &fd);
+}
+
+int attach_sample(struct attach *a, int fd, struct attach_sample **out)
+{
+	const char *name = a->plan->host->has_find_vma ? "sample_vma" : "sample_plain";
+	struct bpf_program *prog = bpf_object__find_program_by_name(a->main, name);
+	struct attach_sample *s;
+
+	if (!prog)
+		return -ENOENT;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->link = bpf_program__attach_perf_event(prog, fd);
+	if (!s->link) {
+		free(s);
+		return -errno;
+	}
+	*out = s;
+	return 0;
+}
+
+void attach_sample_free(struct attach_sample *sample)
+{
+	if (!sample)
+		return;
+	bpf_link__destroy(sample->link);
+	free(sample);
+}
+
+/* ---- while it runs ---- */
+
+int attach_watchdog(struct attach *a, uint64_t now_ns)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(a->main, "force_close");
+	uint64_t max_open_ns = a->plan->config.max_open_ns;
+	int fd = map_fd(a, "openings"), err = 0;
+	struct gate_key key, next, *at = NULL;
+	struct gate_opening op;
+
+	if (!prog || !max_open_ns)
+		return 0;
+	while (!bpf_map_get_next_key(fd, at, &next)) {
+		key = next;
+		at = &key;
+		if (bpf_map_lookup_elem(fd, &key, &op) || now_ns < op.opened_ns ||
+		    now_ns - op.opened_ns <= max_open_ns)
+			continue;
+		/* The kernel side checks that it is still this opening. */
+		uint64_t args[3] = {key.gate, key.id, op.opened_ns};
+		LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+		if (bpf_prog_test_run_opts(bpf_program__fd(prog), &opts))
+			err = -errno;
+	}
+	return err;
+}
+
+/* ---- counts ---- */
+
+static void *percpu_value(const struct attach *a, const char *name, uint32_t key, size_t bytes,
+			  size_t *stride)
+{
+	char *values;
+
+	*stride = (bytes + 7) / 8 * 8;
+	values = calloc(a->n_cpus, *stride);
+	if (values && bpf_map_lookup_elem(map_fd(a, name), &key, values)) {
+		free(values);
+		values = NULL;
+	}
+	return values;
+}
+
+static void add_words(void *sum, const void *part, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / 8; i++)
+		((uint64_t *)sum)[i] += ((const uint64_t *)part)[i];
+}
+
+int attach_counters(const struct attach *a, uint32_t cpu, struct tick_counters *out)
+{
+	size_t stride;
+	char *values = percpu_value(a, "counters", 0, sizeof(*out), &stride);
+
+	if (!values)
+		return -EIO;
+	if (cpu < a->n_cpus)
+		*out = *(struct tick_counters *)(values + cpu * stride);
+	free(values);
+	return 0;
+}
+
+int attach_counters_sum(const struct attach *a, struct tick_counters *out)
+{
+	size_t stride;
+	char *values = percpu_value(a, "counters", 0, sizeof(*out), &stride);
+
+	if (!values)
+		return -EIO;
+	*out = (struct tick_counters){};
+	for (uint32_t cpu = 0; cpu < a->n_cpus; cpu++)
+		add_words(out, values + cpu * stride, sizeof(*out));
+	free(values);
+	return 0;
+}
+
+/* Time of what is open at this moment. */
+static uint64_t still_open_ns(const struct attach *a, uint32_t gate, uint64_t now_ns)
+{
+	bool thread = a->plan->gates[gate].info.scope == GATE_SCOPE_THREAD;
+	int fd = map_fd(a, thread ? "openings" : "scope_opens");
+	struct gate_key key, next, *at = NULL;
+	uint64_t sum = 0;
+	union {
+		struct gate_opening opening;
+		struct gate_scope_open scope;
+	} v;
+
+	while (!bpf_map_get_next_key(fd, at, &next)) {
+		uint64_t opened_ns;
+
+		key = next;
+		at = &key;
+		if (key.gate != gate || bpf_map_lookup_elem(fd, &key, &v))
+			continue;
+		opened_ns = thread ? v.opening.opened_ns : v.scope.opened_ns;
+		if (now_ns > opened_ns)
+			sum += now_ns - opened_ns;
+	}
+	return sum;
+}
+
+int attach_gate_stats(const struct attach *a, size_t i, uint64_t now_ns, struct gate_stats *st)
+{
+	size_t stride;
+	char *values = percpu_value(a, "gate_stats", i, sizeof(*st), &stride);
+
+	if (!values)
+		return -EIO;
+	*st = (struct gate_stats){};
+	for (uint32_t cpu = 0; cpu < a->n_cpus; cpu++)
+		add_words(st, values + cpu * stride, sizeof(*st));
+	free(values);
+	st->open_ns += still_open_ns(a, i, now_ns);
+	return 0;
+}
+
+uint64_t attach_typical_ns(const struct gate_stats *st)
+{
+	uint64_t n = 0, below = 0;
+
+	for (uint32_t i = 0; i < GATE_HIST_BUCKETS; i++)
+		n += st->durations[i];
+	for (uint32_t i = 0; n && i < GATE_HIST_BUCKETS; i++) {
+		uint64_t low, width;
+
+		if (below + st->durations[i] <= n / 2) {
+			below += st->durations[i];
+			continue;
+		}
+		/* Buckets 0 to 3 are single nanoseconds; then four for each power of two. */
+		if (i < 8)
+			return i < 4 ? i : 0;
+		width = 1ull << (i / 4 - 2);
+		low = (4 + i % 4) * width;
+		return low + width * (n / 2 - below) / st->durations[i];
+	}
+	return 0;
+}
+
+void attach_detach(struct attach *a)
+{
+	while (a->n_links)
+		bpf_link__destroy(a->links[--a->n_links]);
+}
+
+void attach_free(struct attach *a)
+{
+	if (!a)
+		return;
+	attach_detach(a);
+	free(a->links);
+	for (size_t i = 0; a->gates && i < a->plan->n_gates; i++)
+		bpf_object__close(a->gates[i]);
+	free(a->gates);
+	bpf_object__close(a->main);
+	if (a->cgroup_fd >= 0)
+		close(a->cgroup_fd);
+	free(a);
+}

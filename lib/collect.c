@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "collect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+struct collect {
+	const struct plan *plan;
+	struct proctab *procs;
+	struct symbolize *names;
+	struct agg *agg;
+	FILE *samples;
+	struct agg_frame *frames; /* of the sample at hand */
+	size_t max_frames;
+	uint64_t weight;
+	struct account_unsymbolized *missing;
+	size_t n_missing;
+	uint64_t *doubtful; /* by gate */
+};
+
+/* agg_stack.tag: 0, or 1 + the gate whose return address is not on the stack. */
+#define TAG_NONE 0
+
+int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
+{
+	struct collect *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->plan = plan;
+	c->samples = samples;
+	/* Both stacks, and for each a frame that says that it was cut or could not be had. */
+	c->max_frames = plan->config.kernel_frames + plan->config.user_frames + 4;
+	c->frames = calloc(c->max_frames, sizeof(*c->frames));
+	c->doubtful = calloc(plan->n_gates + 1, sizeof(*c->doubtful));
+	c->procs = proctab_new();
+	c->agg = agg_new();
+	if (c->procs)
+		c->names = symbolize_new(c->procs, NULL);
+	if (!c->frames || !c->doubtful || !c->procs || !c->agg || !c->names) {
+		collect_free(c);
+		return -ENOMEM;
+	}
+	*out = c;
+	return 0;
+}
+
+void collect_free(struct collect *c)
+{
+	if (!c)
+		return;
+	symbolize_free(c->names);
+	proctab_free(c->procs);
+	agg_free(c->agg);
+	free(c->frames);
+	free(c->missing);
+	free(c->doubtful);
+	free(c);
+}
+
+int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
+{
+	const struct plan *p = c->plan;
+	int err = 0;
+
+	/* A started command has no past. */
+	if (p->opts->command)
+		return 0;
+	if (!p->n_target_pids)
+		err = proctab_scan_all(c->procs, procfs, time_ns);
+	for (size_t i = 0; i < p->n_target_pids && err != -ENOMEM; i++)
+		err = proctab_scan(c->procs, procfs, p->target_pids[i], time_ns);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* ---- samples ---- */
+
+/* A page that the kernel maps for single-stepping, and for uretprobes to return to. */
+static bool is_uprobes_page(const struct proc_addr *at)
+{
+	return at->module && !strcmp(at->module->path, "[uprobes]");
+}
+
+static struct agg_frame special(enum agg_special what)
+{
+	return (struct agg_frame){.kind = AGG_FRAME_SPECIAL, .offset = what};
+}
+
+/*
+ * A uretprobe's trampoline stands in the stack in place of the caller. Where the kernel doesn't put
+ * that right itself (since 6.11, 4a365eb8a6d9), the gate's saved return address does, for the
+ * newest opening.
+ */
+static uint64_t true_address(struct collect *c, const struct ring_event *ev, uint64_t addr,
+			     bool *restored)
+{
+	const struct sample_record *r = ev->sample.rec;
+	struct proc_addr at;
+
+	if (*restored || !r->return_addr || r->return_gate >= c->plan->n_gates ||
+	    !(c->plan->gates[r->return_gate].info.flags & GATE_F_URETPROBE))
+		return addr;
+	at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns);
+	if (!is_uprobes_page(&at))
+		return addr;
+	*restored = true;
+	return r->return_addr;
+}
+
+static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
+			  uint32_t *tag)
+{
+	const struct sample_record *r = ev->sample.rec;
+	size_t n = r->user_frames, used = 0;
+	bool cut = r->flags & SAMPLE_F_USER_CUT, restored = false, seen = false;
+
+	if (n > c->plan->max_user_frames) {
+		n = c->plan->max_user_frames;
+		cut = true;
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t addr = true_address(c, ev, ev->sample.user_ips[i], &restored);
+		struct proc_addr at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns);
+
+		seen |= addr == r->return_addr;
+		if (is_uprobes_page(&at))
+			out[used++] = special(AGG_UPROBES);
+		else
+			out[used++] = (struct agg_frame){
+				.kind = AGG_FRAME_USER,
+				.module = at.module ? at.module->id : 0,
+				.offset = at.module ? at.offset : 0,
+				.caller = i > 0,
+			};
+	}
+	if (!n && (r->flags & SAMPLE_F_USER_FAIL))
+		out[used++] = special(AGG_USER_STACK_FAILED);
+	else if (!n && !(r->flags & SAMPLE_F_KTHREAD) && !c->plan->opts->kernel_only)
+		out[used++] = special(AGG_NO_USER_STACK);
+	if (cut)
+		out[used++] = special(AGG_USER_CUT);
+	if (r->return_addr && n && !cut && !seen)
+		*tag = 1 + r->return_gate;
+	return used;
+}
+
+static size_t kernel_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out)
+{
+	const struct sample_record *r = ev->sample.rec;
+	size_t n = r->kernel_frames, used = 0;
+	bool cut = r->flags & SAMPLE_F_KERNEL_CUT;
+
+	if (n > c->plan->max_kernel_frames) {
+		n = c->plan->max_kernel_frames;
+		cut = true;
+	}
+	for (size_t i = 0; i < n; i++)
+		out[used++] = (struct agg_frame){
+			.kind = AGG_FRAME_KERNEL,
+			.offset = ev->sample.kernel_ips[i],
+			.caller = i > 0,
+		};
+	if (!n && (r->flags & SAMPLE_F_KERNEL_FAIL))
+		out[used++] = special(AGG_KERNEL_STACK_FAILED);
+	if (cut)
+		out[used++] = special(AGG_KERNEL_CUT);
+	return used;
+}
+
+static void write_ips(struct json *j, const char *key, const uint64_t *ips, size_t n)
+{
+	json_key(j, key);
+	json_array_begin(j);
+	for (size_t i = 0; i < n; i++)
+		json_hex(j, ips[i]);
+	json_array_end(j);
+}
+
+/* One line; a failing stream is noticed when it is committed. */
+static void write_sample(struct collect *c, const struct ring_event *ev)
+{
+	const struct sample_record *r = ev->sample.rec;
+	struct json j;
+
+	json_init(&j, c->samples);
+	json_object_begin(&j);
+	json_key(&j, "time_ns");
+	json_u64(&j, ev->time_ns);
+	json_key(&j, "cpu");
+	json_u64(&j, r->cpu);
+	json_key(&j, "pid");
+	json_u64(&j, r->pid);
+	json_key(&j, "tid");
+	json_u64(&j, r->tid);
+	json_key(&j, "comm");
+	json_string(&j, r->comm);
+	json_key(&j, "gates");
+	json_array_begin(&j);
+	for (size_t i = 0; i < c->plan->n_gates && i / 64 < r->gate_words; i++)
+		if (ev->sample.open_gates[i / 64] & 1ull << (i % 64))
+			json_u64(&j, i);
+	json_array_end(&j);
+	json_key(&j, "period");
+	json_u64(&j, r->period);
+	write_ips(&j, "kernel_ips", ev->sample.kernel_ips, r->kernel_frames);
+	write_ips(&j, "user_ips", ev->sample.user_ips, r->user_frames);
+	json_object_end(&j);
+	json_finish(&j);
+}
+
+static int add_sample(struct collect *c, const struct ring_event *ev)
+{
+	const struct sample_record *r = ev->sample.rec;
+	uint32_t tag = TAG_NONE;
+	size_t n;
+
+	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames)
+		return 0; /* not a record of ours */
+	c->weight += r->period;
+	if (c->samples)
+		write_sample(c, ev);
+	n = kernel_frames(c, ev, c->frames);
+	n += user_frames(c, ev, c->frames + n, &tag);
+	return agg_add(c->agg, r->comm, tag, c->frames, n, r->period);
+}
+
+int collect_event(struct collect *c, const struct ring_event *ev)
+{
+	switch (ev->kind) {
+	case RING_EV_SAMPLE:
+		return add_sample(c, ev);
+	case RING_EV_MMAP:
+	case RING_EV_COMM:
+	case RING_EV_FORK:
+	case RING_EV_EXIT:
+		return proctab_apply(c->procs, ev);
+	case RING_EV_KSYMBOL:
+		/* What has gone again keeps its name: samples of its time may still come. */
+		if (ev->ksymbol.unregister)
+			return 0;
+		return symbolize_add_ksymbol(c->names, ev->ksymbol.addr, ev->ksymbol.len,
+					     ev->ksymbol.name);
+	default:
+		return 0;
+	}
+}
+
+void collect_settled(struct collect *c, uint64_t time_ns)
+{
+	proctab_expire(c->procs, time_ns);
+}
+
+/* ---- output ---- */
+
+static const char *name_frame(const struct agg_frame *frame, uint64_t count, void *arg)
+{
+	struct collect *c = arg;
+
+	return symbolize_frame(c->names, frame, count);
+}
+
+int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
+{
+	const struct opts *o = c->plan->opts;
+	struct folded_opts opts = {
+		.weight = o->weight,
+		.delimiter = o->delimiter,
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+	};
+
+	return folded_write(f, c->agg, name_frame, c, &opts, totals);
+}
+
+/* Where a stack begins that was walked to its end. */
+static bool is_root(const char *name)
+{
+	static const char *const roots[] = {
+		"main",
+		"_start",
+		"__libc_start_main",
+		"__libc_start_call_main",
+		"start_thread",
+		"clone",
+		"clone3",
+		"__clone",
+		"__clone3",
+	};
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
+		if (!strcmp(name, roots[i]))
+			return true;
+	return false;
+}
+
+/*
+ * A stack without the gate's return address: either it was sampled where the frame pointer had not
+ * been set up (then the function itself is on it), or it is not whole, or the opening is stale.
+ */
+static int count_doubtful(const struct agg_stack *stack, void *arg)
+{
+	struct collect *c = arg;
+	bool whole = false;
+	uint32_t gate;
+
+	if (stack->tag == TAG_NONE || stack->tag > c->plan->n_gates)
+		return 0;
+	gate = stack->tag - 1;
+	for (uint32_t i = 0; i < stack->n_frames; i++) {
+		const char *name;
+
+		if (stack->frames[i].kind != AGG_FRAME_USER)
+			continue;
+		name = symbolize_frame(c->names, &stack->frames[i], 0);
+		if (c->plan->gates[gate].function && !strcmp(name, c->plan->gates[gate].function))
+			return 0;
+		whole |= is_root(name);
+	}
+	if (whole)
+		c->doubtful[gate] += stack->count;
+	return 0;
+}
+
+static int add_missing(const struct symbolize_missing *m, void *arg)
+{
+	struct collect *c = arg;
+	struct account_unsymbolized *list =
+		reallocarray(c->missing, c->n_missing + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	c->missing = list;
+	list[c->n_missing++] = (struct account_unsymbolized){
+		.module = m->module,
+		.reason = m->reason,
+		.frames = m->frames,
+	};
+	return 0;
+}
+
+int collect_account(struct collect *c, struct account *a, struct account_gate *gates)
+{
+	int err = symbolize_each_missing(c->names, add_missing, c);
+
+	if (!err)
+		err = agg_each(c->agg, count_doubtful, c);
+	if (err)
+		return err;
+	a->weight = c->weight;
+	a->weighted = c->plan->opts->weight;
+	a->unsymbolized = c->missing;
+	a->n_unsymbolized = c->n_missing;
+	for (size_t i = 0; i < c->plan->n_gates; i++)
+		gates[i].doubtful = c->doubtful[i];
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_COLLECT_H
+#define SAMPLEGATE_COLLECT_H
+
+/*
+ * From events in the order of time to counted stacks: keeps the process table, resolves each
+ * sample's frames against the mappings of its time, aggregates. Pure, but for reading processes
+ * that were there before the side band.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "account.h"
+#include "agg.h"
+#include "folded.h"
+#include "plan.h"
+#include "proctab.h"
+#include "ring.h"
+#include "symbolize.h"
+
+struct collect;
+
+/* samples: where each kept sample goes as a JSON line, NULL for nowhere. plan must outlive it. */
+int collect_new(const struct plan *plan, FILE *samples, struct collect **out);
+void collect_free(struct collect *c);
+
+/* Reads what exists already: the targets of the plan, or every process. To be called once. */
+int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns);
+
+int collect_event(struct collect *c, const struct ring_event *ev);
+
+/* No event before that time will come. */
+void collect_settled(struct collect *c, uint64_t time_ns);
+
+/*
+ * Names the stacks and writes them. totals may be NULL. To be called before collect_account(),
+ * which tells what had no name.
+ */
+int collect_write(struct collect *c, FILE *f, struct folded_totals *totals);
+
+/*
+ * The periods of the kept samples, what had no name, and each gate's doubtful samples: whole stacks
+ * without a trace of the function that the gate is in. The arrays belong to c.
+ */
+int collect_account(struct collect *c, struct account *a, struct account_gate *gates);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TERM_WAIT_MS 3000
+
+static void child(char *const argv[], int go, int status)
+{
+	sigset_t none;
+	char byte;
+	int err;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	/* End of file: the tool has gone, or gave up. */
+	if (read(go, &byte, 1) != 1)
+		_exit(0);
+	execvp(argv[0], argv);
+	err = errno;
+	if (write(status, &err, sizeof(err)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+int command_start(struct command *c, char *const argv[], struct failure *f)
+{
+	int go[2], status[2];
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC))
+		return failure_set(f, EXIT_RUN, -errno, "cannot start '%s': %s", argv[0],
+				   strerror(errno));
+	if (pipe2(status, O_CLOEXEC)) {
+		int err = -errno;
+
+		close(go[0]);
+		close(go[1]);
+		return failure_set(f, EXIT_RUN, err, "cannot start '%s': %s", argv[0],
+				   strerror(-err));
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		close(status[0]);
+		child(argv, go[0], status[1]);
+	}
+	close(go[0]);
+	close(status[1]);
+	if (pid < 0) {
+		int err = -errno;
+
+		close(go[1]);
+		close(status[0]);
+		return failure_set(f, EXIT_RUN, err, "cannot start '%s': %s", argv[0],
+				   strerror(-err));
+	}
+	*c = (struct command){.pid = pid, .go_fd = go[1], .status_fd = status[0]};
+	return 0;
+}
+
+int command_go(struct command *c, const char *name, struct failure *f)
+{
+	int err = 0;
+	ssize_t n;
+
+	n = write(c->go_fd, "g", 1);
+	close(c->go_fd);
+	c->go_fd = -1;
+	if (n != 1)
+		return failure_set(f, EXIT_RUN, -errno, "cannot start '%s': %s", name,
+				   strerror(errno));
+	/* The descriptor closes with a successful exec. */
+	do
+		n = read(c->status_fd, &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	close(c->status_fd);
+	c->status_fd = -1;
+	if (n == sizeof(err))
+		return failure_set(f, EXIT_RUN, -err, "cannot run '%s': %s", name, strerror(err));
+	return 0;
+}
+
+static void wait_a_while(pid_t pid)
+{
+	struct pollfd p = {.fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+	if (p.fd < 0)
+		return;
+	while (poll(&p, 1, TERM_WAIT_MS) < 0 && errno == EINTR)
+		;
+	close(p.fd);
+}
+
+void command_end(struct command *c)
+{
+	if (c->go_fd >= 0)
+		close(c->go_fd);
+	if (c->status_fd >= 0)
+		close(c->status_fd);
+	c->go_fd = c->status_fd = -1;
+	if (c->pid <= 0)
+		return;
+	if (waitpid(c->pid, &c->status, WNOHANG) == 0) {
+		kill(c->pid, SIGTERM);
+		wait_a_while(c->pid);
+		if (waitpid(c->pid, &c->status, WNOHANG) == 0) {
+			kill(c->pid, SIGKILL);
+			while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR)
+				;
+		}
+	}
+	c->pid = 0;
+}

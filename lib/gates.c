@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "gates.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "demangle.h"
+#include "elffile.h"
+#include "funcscan.h"
+#include "strbuf.h"
+#include "usdt.h"
+
+#define MAX_NEAREST 5
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+/* ---- which file ---- */
+
+int gates_find_command(const char *name, char **out)
+{
+	const char *dirs = getenv("PATH"), *next;
+	int err = -ENOENT;
+	char *path = NULL;
+
+	if (strchr(name, '/')) {
+		if (!is_file(name))
+			return -ENOENT;
+		if (access(name, X_OK))
+			return -errno;
+		*out = strdup(name);
+		return *out ? 0 : -ENOMEM;
+	}
+	for (dirs = dirs ? dirs : "/bin:/usr/bin"; dirs; dirs = next) {
+		size_t n;
+
+		next = strchr(dirs, ':');
+		n = next ? (size_t)(next - dirs) : strlen(dirs);
+		next = next ? next + 1 : NULL;
+		if (asprintf(&path, "%.*s/%s", (int)n, n ? dirs : ".", name) < 0)
+			return -ENOMEM;
+		if (is_file(path)) {
+			if (!access(path, X_OK)) {
+				*out = path;
+				return 0;
+			}
+			err = -errno;
+		}
+		free(path);
+	}
+	return err;
+}
+
+/* "libc" and "libc.so" name libc.so.6; "libc.so.6" and "app" name themselves. */
+static bool name_matches(const char *file, const char *typed)
+{
+	size_t n = strlen(typed);
+
+	if (strncmp(file, typed, n))
+		return false;
+	file += n;
+	if (!*file)
+		return true;
+	if (!strncmp(file, ".so", 3))
+		file += 3;
+	else if (n < 3 || strcmp(typed + n - 3, ".so"))
+		return false;
+	return !*file || (*file == '.' && file[1] >= '0' && file[1] <= '9');
+}
+
+/* A file with this name among the mappings of a process; through its root. */
+static int find_in_maps(uint32_t pid, const char *typed, char **out)
+{
+	char name[64], *line = NULL, *found = NULL;
+	size_t cap = 0;
+	FILE *maps;
+
+	snprintf(name, sizeof(name), "/proc/%" PRIu32 "/maps", pid);
+	maps = fopen(name, "re");
+	if (!maps)
+		return -errno;
+	while (!found && getline(&line, &cap, maps) > 0) {
+		char *path = strchr(line, '/'), *base;
+
+		if (!path)
+			continue;
+		path[strcspn(path, "\n")] = 0;
+		base = strrchr(path, '/') + 1;
+		if (!name_matches(base, typed))
+			continue;
+		if (asprintf(&found, "/proc/%" PRIu32 "/root%s", pid, path) < 0) {
+			found = NULL;
+			break;
+		}
+		if (!is_file(found)) {
+			free(found);
+			found = NULL;
+		}
+	}
+	free(line);
+	fclose(maps);
+	if (!found)
+		return -ENOENT;
+	*out = found;
+	return 0;
+}
+
+/* The best file of a directory: the exact name, else the first of its versions by name. */
+static char *find_in_dir(const char *dir, const char *typed)
+{
+	char *best = NULL, *path;
+	DIR *d;
+	struct dirent *entry;
+
+	if (asprintf(&path, "%s/%s", dir, typed) < 0)
+		return NULL;
+	if (is_file(path))
+		return path;
+	free(path);
+	d = opendir(dir);
+	if (!d)
+		return NULL;
+	while ((entry = readdir(d))) {
+		if (!name_matches(entry->d_name, typed))
+			continue;
+		if (asprintf(&path, "%s/%s", dir, entry->d_name) < 0)
+			break;
+		if (is_file(path) && (!best || strcmp(path, best) < 0)) {
+			free(best);
+			best = path;
+		} else {
+			free(path);
+		}
+	}
+	closedir(d);
+	return best;
+}
+
+static int find_library(const char *typed, char **out)
+{
+	static const char *const dirs[] = {
+		"/lib/x86_64-linux-gnu",
+		"/usr/lib/x86_64-linux-gnu",
+		"/lib/aarch64-linux-gnu",
+		"/usr/lib/aarch64-linux-gnu",
+		"/lib64",
+		"/usr/lib64",
+		"/lib",
+		"/usr/lib",
+		"/usr/local/lib64",
+		"/usr/local/lib",
+	};
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		*out = find_in_dir(dirs[i], typed);
+		if (*out)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* The executable of the targets, if they all have the same one. */
+static int find_executable(const struct gates_where *where, char **out, struct failure *f)
+{
+	struct stat first = {}, st;
+	char path[64];
+
+	if (where->command) {
+		*out = strdup(where->command);
+		return *out ? 0 : failure_nomem(f);
+	}
+	if (!where->n_pids)
+		return failure_set(
+			f, EXIT_WRONG_USAGE, -EINVAL,
+			"-g: the PATH is empty, which means the target's executable: name "
+			"a target with -p, or the PATH");
+	for (size_t i = 0; i < where->n_pids; i++) {
+		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", where->pids[i]);
+		if (stat(path, &st))
+			return failure_set(f, EXIT_RUN, -errno,
+					   "-g: cannot open the executable of process %" PRIu32
+					   ": %s",
+					   where->pids[i], strerror(errno));
+		if (!i)
+			first = st;
+		else if (st.st_dev != first.st_dev || st.st_ino != first.st_ino)
+			return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+					   "-g: processes %" PRIu32 " and %" PRIu32
+					   " run different executables: name the PATH",
+					   where->pids[0], where->pids[i]);
+	}
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", where->pids[0]);
+	*out = strdup(path);
+	return *out ? 0 : failure_nomem(f);
+}
+
+int gates_find_file(const char *typed, const struct gates_where *where, char **out,
+		    struct failure *f)
+{
+	char *path = NULL;
+
+	if (!typed)
+		return find_executable(where, out, f);
+	if (strchr(typed, '/')) {
+		/* In a container the same path is another file: the target's one is meant. */
+		if (typed[0] == '/' && where->n_pids) {
+			if (asprintf(&path, "/proc/%" PRIu32 "/root%s", where->pids[0], typed) < 0)
+				return failure_nomem(f);
+			if (is_file(path)) {
+				struct stat there, here;
+
+				if (!stat(path, &there) && !stat(typed, &here) &&
+				    there.st_dev == here.st_dev && there.st_ino == here.st_ino) {
+					free(path);
+					path = strdup(typed);
+				}
+				*out = path;
+				return path ? 0 : failure_nomem(f);
+			}
+			free(path);
+		}
+		if (!is_file(typed))
+			return failure_set(f, EXIT_RUN, -ENOENT, "-g: no such file: %s (%s)", typed,
+					   access(typed, F_OK) ? strerror(errno)
+							       : "not a regular file");
+		*out = strdup(typed);
+		return *out ? 0 : failure_nomem(f);
+	}
+	for (size_t i = 0; i < where->n_pids; i++)
+		if (!find_in_maps(where->pids[i], typed, out))
+			return 0;
+	if (!gates_find_command(typed, out) || !find_library(typed, out))
+		return 0;
+	return failure_set(
+		f, EXIT_RUN, -ENOENT,
+		"-g: no file named '%s' in $PATH, in the library directories%s: give its "
+		"whole path",
+		typed, where->n_pids ? " or in the target's mappings" : "");
+}
+
+/* ---- building the list of probes ---- */
+
+static struct probe *add_probe(struct gate_plan *g, enum probe_kind kind, enum probe_role role)
+{
+	struct probe *probes = reallocarray(g->probes, g->n_probes + 1, sizeof(*probes));
+
+	if (!probes)
+		return NULL;
+	g->probes = probes;
+	probes += g->n_probes++;
+	*probes = (struct probe){.kind = kind, .role = role};
+	return probes;
+}
+
+static int add_user_probe(struct gate_plan *g, enum probe_kind kind, enum probe_role role,
+			  const char *path, uint64_t offset, uint64_t semaphore_offset,
+			  struct failure *f)
+{
+	struct probe *p = add_probe(g, kind, role);
+
+	if (!p)
+		return failure_nomem(f);
+	p->path = strdup(path);
+	p->offset = offset;
+	p->semaphore_offset = semaphore_offset;
+	return p->path ? 0 : failure_nomem(f);
+}
+
+static int add_kernel_probe(struct gate_plan *g, enum probe_kind kind, enum probe_role role,
+			    const char *category, const char *name, struct failure *f)
+{
+	struct probe *p = add_probe(g, kind, role);
+
+	if (!p)
+		return failure_nomem(f);
+	p->name = strdup(name);
+	if (category)
+		p->category = strdup(category);
+	return p->name && (!category || p->category) ? 0 : failure_nomem(f);
+}
+
+void gate_plan_release(struct gate_plan *g)
+{
+	if (!g)
+		return;
+	for (size_t i = 0; i < g->n_probes; i++) {
+		free(g->probes[i].path);
+		free(g->probes[i].category);
+		free(g->probes[i].name);
+	}
+	free(g->probes);
+	free(g->ranges);
+	free(g->exit_keys);
+	free(g->exits);
+	free(g->function);
+	*g = (struct gate_plan){};
+}
+
+/* ---- user functions ---- */
+
+static int open_elf(const char *path, const char *typed, struct elffile **elf, struct failure *f)
+{
+	int err = elffile_open(path, 0, elf);
+
+	if (!err)
+		return 0;
+	return failure_set(f, EXIT_RUN, err, "-g: cannot use %s: %s", typed ? typed : path,
+			   err == -ENOEXEC  ? "not an ELF file for this machine"
+			   : err == -EINVAL ? "not a regular file"
+					    : strerror(-err));
+}
+
+static int no_such_function(const struct elffile *elf, const char *path, const char *name,
+			    struct failure *f)
+{
+	char *near[MAX_NEAREST];
+	int n = elffile_nearest(elf, name, near, MAX_NEAREST);
+	struct strbuf sb;
+	int err;
+
+	sb_init(&sb);
+	sb_addf(&sb, "-g: no function '%s' in %s", name, path);
+	if (!elffile_symbol_count(elf))
+		sb_adds(&sb,
+			", which has no symbols at all (stripped): install its debug symbols, or "
+			"use a build that has them");
+	else if (n > 0)
+		sb_adds(&sb, "; nearest: ");
+	for (int i = 0; i < n; i++) {
+		sb_addf(&sb, "%s%s", i ? ", " : "", near[i]);
+		free(near[i]);
+	}
+	if (elffile_symbol_count(elf) && !elffile_has_symtab(elf))
+		sb_adds(&sb,
+			" (only its exported functions have names: it is stripped of the others)");
+	err = failure_set(f, EXIT_RUN, -ENOENT, "%s", sb_str(&sb));
+	sb_release(&sb);
+	return err;
+}
+
+static int find_function(const struct elffile *elf, const char *path, const char *name,
+			 const struct elf_symbol **sym, struct failure *f)
+{
+	const struct elf_symbol *all[MAX_NEAREST];
+	int n = elffile_find_funcs(elf, name, all, MAX_NEAREST);
+	struct strbuf sb;
+	int err;
+
+	if (n == -ENOENT || n == 0)
+		return no_such_function(elf, path, name, f);
+	if (n < 0)
+		return failure_set(f, EXIT_RUN, n, "-g: cannot read the symbols of %s: %s", path,
+				   strerror(-n));
+	if (n == 1) {
+		*sym = all[0];
+		return 0;
+	}
+	sb_init(&sb);
+	for (int i = 0; i < n && i < MAX_NEAREST; i++) {
+		char *nice = demangle_name(all[i]->name);
+
+		sb_addf(&sb, "%s%s at 0x%" PRIx64, i ? ", " : "", nice ? nice : all[i]->name,
+			all[i]->addr);
+		free(nice);
+	}
+	err = failure_set(
+		f, EXIT_WRONG_USAGE, -EINVAL,
+		"-g: '%s' names %d functions in %s (%s%s): spell it with its parameters, or "
+		"as it is mangled",
+		name, n, path, sb_str(&sb), n > MAX_NEAREST ? ", ..." : "");
+	sb_release(&sb);
+	return err;
+}
+
+static int not_decoded(const struct gate_point *point, const char *path, int err,
+		       const struct funcscan_error *why, struct failure *f)
+{
+	char bytes[3 * sizeof(why->bytes) + 1] = "";
+
+	if (err == -ENOMEM)
+		return failure_nomem(f);
+	for (size_t i = 0; i < why->n_bytes && i < sizeof(why->bytes); i++)
+		snprintf(bytes + 3 * i, sizeof(bytes) - 3 * i, " %02x", why->bytes[i]);
+	return failure_set(f, EXIT_RUN, err,
+			   "-g: cannot find where '%s' in %s returns: %s at +0x%" PRIx64 "%s%s; "
+			   "--unsafe-uretprobe watches its return by replacing return addresses, "
+			   "which breaks programs that throw exceptions or switch stacks",
+			   point->func, path, why->reason ? why->reason : strerror(-err),
+			   why->in_func, bytes[0] ? ", bytes" : "", bytes);
+}
+
+static int plan_exits(struct gate_plan *g, const struct func_scan *scan, const char *path,
+		      const struct gate_point *point, struct failure *f)
+{
+	int err = 0;
+
+	g->ranges = calloc(scan->n_ranges + 1, sizeof(*g->ranges));
+	g->exit_keys = calloc(scan->n_exits + 1, sizeof(*g->exit_keys));
+	g->exits = calloc(scan->n_exits + 1, sizeof(*g->exits));
+	if (!g->ranges || !g->exit_keys || !g->exits)
+		return failure_nomem(f);
+	for (size_t i = 0; i < scan->n_ranges; i++)
+		g->ranges[g->n_ranges++] = (struct gate_range){
+			.start = scan->ranges[i].start - scan->entry,
+			.bytes = scan->ranges[i].end - scan->ranges[i].start,
+		};
+	if (scan->jumps_to_entry)
+		g->info.flags |= GATE_F_ENTRY_LOOP;
+	for (size_t i = 0; i < scan->n_exits && !err; i++) {
+		const struct func_exit *e = &scan->exits[i];
+		bool ret = e->kind == GATE_EXIT_RET;
+
+		if (e->vaddr == scan->entry) {
+			struct funcscan_error why = {
+				.reason = "its first instruction may or may not be its last"};
+
+			if (!ret && e->kind != GATE_EXIT_JUMP)
+				return not_decoded(point, path, -EILSEQ, &why, f);
+			/* Two probes on one instruction run in no certain order. */
+			g->info.flags |= GATE_F_INSTANT;
+			continue;
+		}
+		err = add_user_probe(g, PROBE_UPROBE, ret ? PROBE_FRAME_RET : PROBE_FRAME_JUMP,
+				     path, e->offset, 0, f);
+		if (ret || err)
+			continue;
+		g->exit_keys[g->n_exits].delta = e->vaddr - scan->entry;
+		g->exits[g->n_exits++] = (struct gate_exit){
+			.disp = e->base == GATE_REG_RIP ? (int64_t)(e->disp - scan->entry)
+							: e->disp,
+			.kind = e->kind,
+			.cond = e->cond,
+			.base = e->base,
+			.index = e->index,
+			.scale = e->scale,
+		};
+	}
+	return err;
+}
+
+/* uprobe:PATH:FUNC alone: from its entry to wherever it is left. */
+static int resolve_function(struct gate_plan *g, const struct gate_point *point,
+			    const struct gates_where *where, struct failure *f)
+{
+	const struct elf_symbol *sym = NULL;
+	struct funcscan_error why = {};
+	struct func_scan *scan = NULL;
+	struct elffile *elf = NULL;
+	char *path = NULL;
+	uint64_t offset;
+	int err;
+
+	err = gates_find_file(point->path, where, &path, f);
+	if (err)
+		return err;
+	err = open_elf(path, point->path, &elf, f);
+	if (err)
+		goto out;
+	err = find_function(elf, path, point->func, &sym, f);
+	if (err)
+		goto out;
+	g->info.flags |= GATE_F_FRAME;
+	g->function = demangle_name(sym->name);
+	if (!g->function)
+		g->function = strdup(sym->name);
+	if (!g->function) {
+		err = failure_nomem(f);
+		goto out;
+	}
+	err = elffile_vaddr_to_offset(elf, sym->addr, &offset);
+	if (err) {
+		failure_set(f, EXIT_RUN, err, "-g: '%s' in %s has no place in the file",
+			    point->func, path);
+		goto out;
+	}
+	if (sym->type == 10 /* STT_GNU_IFUNC */) {
+		err = failure_set(
+			f, EXIT_RUN, -ENOTSUP,
+			"-g: '%s' in %s is chosen by the dynamic linker (IFUNC): the symbol "
+			"is that of the chooser; name the implementation, as in "
+			"'__memcpy_avx_unaligned'",
+			point->func, path);
+		goto out;
+	}
+	err = add_user_probe(g, PROBE_UPROBE, PROBE_FRAME_OPEN, path, offset, 0, f);
+	if (err)
+		goto out;
+	if (where->unsafe_uretprobe) {
+		g->info.flags |= GATE_F_URETPROBE;
+		err = add_user_probe(g, PROBE_URETPROBE, PROBE_FRAME_URET, path, offset, 0, f);
+		goto out;
+	}
+	err = funcscan(elf, sym, &scan, &why);
+	err = err ? not_decoded(point, path, err, &why, f) : plan_exits(g, scan, path, point, f);
+out:
+	funcscan_free(scan);
+	elffile_free(elf);
+	free(path);
+	return err;
+}
+
+/* One user point: an entry, an instruction in the middle, a return, or USDT probes. */
+static int resolve_user_point(struct gate_plan *g, const struct gate_point *point,
+			      enum probe_role role, const struct gates_where *where,
+			      struct failure *f)
+{
+	const struct elf_symbol *sym = NULL;
+	struct elffile *elf = NULL;
+	char *path = NULL;
+	uint64_t offset;
+	int err;
+
+	err = gates_find_file(point->path, where, &path, f);
+	if (err)
+		return err;
+	err = open_elf(path, point->path, &elf, f);
+	if (err)
+		goto out;
+	err = find_function(elf, path, point->func, &sym, f);
+	if (err)
+		goto out;
+	if (point->has_offset) {
+		err = funcscan_insn_boundary(elf, sym, point->offset);
+		if (err) {
+			failure_set(f, err == -EINVAL ? EXIT_WRONG_USAGE : EXIT_RUN, err,
+				    "-g: %s+0x%" PRIx64 " in %s %s: a probe there would break the "
+				    "program",
+				    point->func, point->offset, path,
+				    err == -EINVAL ? "is not the start of an instruction"
+						   : "cannot be decoded");
+			goto out;
+		}
+	}
+	err = elffile_vaddr_to_offset(elf, sym->addr + point->offset, &offset);
+	if (err) {
+		failure_set(f, EXIT_RUN, err, "-g: '%s' in %s has no place in the file",
+			    point->func, path);
+		goto out;
+	}
+	err = add_user_probe(g, point->kind == POINT_URETPROBE ? PROBE_URETPROBE : PROBE_UPROBE,
+			     role, path, offset, 0, f);
+out:
+	elffile_free(elf);
+	free(path);
+	return err;
+}
+
+static int list_usdt(const char *provider, const char *name, void *arg)
+{
+	struct strbuf *sb = arg;
+
+	if (sb->len < 400)
+		sb_addf(sb, "%s%s:%s", sb->len ? ", " : "", provider, name);
+	return 0;
+}
+
+static int resolve_usdt(struct gate_plan *g, const struct gate_point *point, enum probe_role role,
+			const struct gates_where *where, struct failure *f)
+{
+	struct usdt_probe *probes = NULL;
+	struct elffile *elf = NULL;
+	char *path = NULL;
+	size_t n = 0;
+	int err;
+
+	err = gates_find_file(point->path, where, &path, f);
+	if (err)
+		return err;
+	err = open_elf(path, point->path, &elf, f);
+	if (err)
+		goto out;
+	err = usdt_find(elf, point->provider, point->func, &probes, &n);
+	if (err) {
+		struct strbuf sb;
+
+		sb_init(&sb);
+		if (err == -ENOENT)
+			usdt_list(elf, list_usdt, &sb);
+		failure_set(f, EXIT_RUN, err, "-g: no USDT probe '%s:%s' in %s%s%s",
+			    point->provider ? point->provider : "", point->func, path,
+			    err != -ENOENT ? ": its notes cannot be read"
+			    : sb.len	   ? "; it has "
+					   : ", which has no USDT probes at all",
+			    sb_str(&sb));
+		sb_release(&sb);
+		goto out;
+	}
+	for (size_t i = 0; i < n && !err; i++)
+		err = add_user_probe(g, PROBE_UPROBE, role, path, probes[i].offset,
+				     probes[i].semaphore_offset, f);
+out:
+	free(probes);
+	elffile_free(elf);
+	free(path);
+	return err;
+}
+
+/* ---- kernel points ---- */
+
+/* Names of a directory of tracefs that contain the typed one, or the other way round. */
+static void near_tracepoints(const char *dir, const char *name, struct strbuf *sb)
+{
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+	int n = 0;
+
+	if (!d)
+		return;
+	while (n < MAX_NEAREST && (entry = readdir(d))) {
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "filter") ||
+		    !strcmp(entry->d_name, "enable"))
+			continue;
+		if (strstr(entry->d_name, name) || strstr(name, entry->d_name) ||
+		    !strncmp(entry->d_name, name, strlen(name) < 4 ? strlen(name) : 4))
+			sb_addf(sb, "%s%s", n++ ? ", " : "; nearest: ", entry->d_name);
+	}
+	closedir(d);
+}
+
+static int add_tracepoint(struct gate_plan *g, enum probe_role role, const char *category,
+			  const char *name, const struct gates_where *where, struct failure *f)
+{
+	const char *tracefs = where->host->tracefs;
+	char path[PATH_MAX];
+	struct strbuf sb;
+	int err;
+
+	if (strchr(category, '/') || strchr(name, '/'))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: no tracepoint '%s:%s'",
+				   category, name);
+	if (!tracefs)
+		return failure_set(
+			f, EXIT_CANT, -ENOENT,
+			"-g: tracepoint %s:%s: tracefs is not mounted (or not readable): "
+			"'mount -t tracefs none /sys/kernel/tracing' mounts it",
+			category, name);
+	snprintf(path, sizeof(path), "%s/events/%s/%s/id", tracefs, category, name);
+	if (!access(path, F_OK))
+		return add_kernel_probe(g, PROBE_TRACEPOINT, role, category, name, f);
+	sb_init(&sb);
+	snprintf(path, sizeof(path), "%s/events/%s", tracefs, category);
+	if (access(path, F_OK)) {
+		snprintf(path, sizeof(path), "%s/events", tracefs);
+		near_tracepoints(path, category, &sb);
+	} else {
+		near_tracepoints(path, name, &sb);
+	}
+	err = failure_set(f, EXIT_RUN, -ENOENT, "-g: this kernel has no tracepoint '%s:%s'%s",
+			  category, name, sb_str(&sb));
+	sb_release(&sb);
+	return err;
+}
+
+static int add_syscall(struct gate_plan *g, enum probe_role role, bool enter, const char *name,
+		       const struct gates_where *where, struct failure *f)
+{
+	char event[128];
+
+	if (snprintf(event, sizeof(event), "sys_%s_%s", enter ? "enter" : "exit", name) >=
+	    (int)sizeof(event))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: no syscall '%s'", name);
+	return add_tracepoint(g, role, "syscalls", event, where, f);
+}
+
+static int resolve_point(struct gate_plan *g, const struct gate_point *point, enum probe_role role,
+			 const struct gates_where *where, struct failure *f)
+{
+	switch (point->kind) {
+	case POINT_UPROBE:
+	case POINT_URETPROBE:
+		return resolve_user_point(g, point, role, where, f);
+	case POINT_USDT:
+		return resolve_usdt(g, point, role, where, f);
+	case POINT_TRACEPOINT:
+		return add_tracepoint(g, role, point->provider, point->func, where, f);
+	case POINT_SYSCALL:
+		/* The interval includes the call, whichever end it is. */
+		return add_syscall(g, role, role == PROBE_OPEN, point->func, where, f);
+	case POINT_KPROBE:
+		if (point->has_offset)
+			return failure_set(f, EXIT_WRONG_USAGE, -ENOTSUP,
+					   "-g: kprobe:%s+0x%" PRIx64 ": only a kernel function's "
+					   "entry and return can be points",
+					   point->func, point->offset);
+		return add_kernel_probe(g, PROBE_KERNEL_ENTRY, role, NULL, point->func, f);
+	case POINT_KRETPROBE:
+		return add_kernel_probe(g, PROBE_KERNEL_RETURN, role, NULL, point->func, f);
+	}
+	return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: unknown kind of point");
+}
+
+int gate_resolve(const struct opts_gate *opt, const struct gates_where *where,
+		 struct gate_plan *out, struct failure *f)
+{
+	const struct gate_point *begin = &opt->spec.begin, *end = &opt->spec.end;
+	struct gate_plan g = {.opt = opt, .info = {.scope = opt->scope}};
+	int err;
+
+	if (where->start_open)
+		g.info.flags |= GATE_F_START_OPEN;
+	if (opt->spec.pair) {
+		if (end->kind != POINT_UPROBE && end->kind != POINT_URETPROBE &&
+		    end->kind != POINT_USDT)
+			g.info.flags |= GATE_F_KERNEL;
+		err = resolve_point(&g, begin, PROBE_OPEN, where, f);
+		if (!err)
+			err = resolve_point(&g, end, PROBE_CLOSE, where, f);
+	} else if (begin->kind == POINT_SYSCALL) {
+		g.info.flags |= GATE_F_KERNEL | GATE_F_NO_NESTING;
+		err = add_syscall(&g, PROBE_OPEN, true, begin->func, where, f);
+		if (!err)
+			err = add_syscall(&g, PROBE_CLOSE, false, begin->func, where, f);
+	} else if (begin->kind == POINT_KPROBE) {
+		g.info.flags |= GATE_F_KERNEL;
+		err = resolve_point(&g, begin, PROBE_OPEN, where, f);
+		if (!err)
+			err = add_kernel_probe(&g, PROBE_KERNEL_RETURN, PROBE_CLOSE, NULL,
+					       begin->func, f);
+	} else {
+		err = resolve_function(&g, begin, where, f);
+	}
+	if (err) {
+		gate_plan_release(&g);
+		return err;
+	}
+	*out = g;
+	return 0;
+}

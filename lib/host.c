@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "parse.h"
+
+#define BTF_PATH     "/sys/kernel/btf/vmlinux"
+#define PMU_DIR	     "/sys/bus/event_source/devices"
+#define CPU_DIR	     "/sys/devices/system/cpu"
+#define PERF_SYSCTLS "/proc/sys/kernel/perf_event_"
+
+/* The initial pid namespace's inode number is part of the kernel's ABI (PROC_PID_INIT_INO). */
+#define INITIAL_PIDNS 0xEFFFFFFCu
+
+/* The whole of a small file as a string; -EFBIG when it is not small. */
+static int read_small(const char *path, char *buf, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
+	size_t n = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	while (n < bytes && (got = read(fd, buf + n, bytes - n)) != 0) {
+		if (got < 0) {
+			if (errno == EINTR)
+				continue;
+			err = -errno;
+			goto out;
+		}
+		n += got;
+	}
+	if (n == bytes) {
+		err = -EFBIG;
+		goto out;
+	}
+	buf[n] = 0;
+	while (n > 0 && buf[n - 1] == '\n')
+		buf[--n] = 0;
+out:
+	close(fd);
+	return err;
+}
+
+int host_read_u64(const char *path, uint64_t *out)
+{
+	char buf[64];
+	int err = read_small(path, buf, sizeof(buf));
+
+	return err ? err : parse_u64(buf, 0, UINT64_MAX, out);
+}
+
+static int read_cpus(const char *path, uint32_t **cpus, size_t *n)
+{
+	char buf[4096];
+	uint32_t *list = NULL;
+	size_t len = 0;
+	int err = read_small(path, buf, sizeof(buf));
+
+	if (!err)
+		err = parse_cpulist(buf, &list, &len);
+	if (!err && !len)
+		err = -ENODATA;
+	if (err) {
+		free(list);
+		return err;
+	}
+	free(*cpus);
+	*cpus = list;
+	*n = len;
+	return 0;
+}
+
+int host_read_online(uint32_t **cpus, size_t *n)
+{
+	return read_cpus(CPU_DIR "/online", cpus, n);
+}
+
+static bool exists(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st);
+}
+
+/* Hybrid machines have cpu_core and cpu_atom; arm64 names its PMUs after the core. */
+static bool find_pmu(void)
+{
+	DIR *dir;
+	struct dirent *d;
+	char path[PATH_MAX];
+	bool found = exists(PMU_DIR "/cpu");
+
+	if (found)
+		return true;
+	dir = opendir(PMU_DIR);
+	if (!dir)
+		return false;
+	while (!found && (d = readdir(dir))) {
+		/* Only PMUs that sit in cores have this file. */
+		if (snprintf(path, sizeof(path), PMU_DIR "/%s/cpus", d->d_name) < (int)sizeof(path))
+			found = d->d_name[0] != '.' && exists(path) &&
+				(!strncmp(d->d_name, "cpu", 3) || !strncmp(d->d_name, "armv", 4));
+	}
+	closedir(dir);
+	return found;
+}
+
+/* The tracepoints' ids are there if tracefs is. */
+static const char *find_tracefs(void)
+{
+	static const char *const dirs[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		snprintf(path, sizeof(path), "%s/events", dirs[i]);
+		if (exists(path))
+			return dirs[i];
+	}
+	return NULL;
+}
+
+static void find_cgroup2(char *out, size_t bytes)
+{
+	FILE *f = fopen("/proc/mounts", "re");
+	char *line = NULL;
+	size_t cap = 0;
+
+	out[0] = 0;
+	if (!f)
+		return;
+	while (getline(&line, &cap, f) > 0) {
+		char *save = line, *dir, *type;
+
+		strsep(&save, " ");
+		dir = strsep(&save, " ");
+		type = strsep(&save, " ");
+		if (dir && type && !strcmp(type, "cgroup2") && strlen(dir) < bytes) {
+			snprintf(out, bytes, "%s", dir);
+			break;
+		}
+	}
+	free(line);
+	fclose(f);
+}
+
+static int check_privileges(struct failure *f)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {};
+	uint64_t have;
+	bool admin, bpf, perfmon;
+
+	if (syscall(SYS_capget, &head, data))
+		return failure_set(f, EXIT_CANT, -errno, "cannot read our capabilities: %s",
+				   strerror(errno));
+	have = data[0].effective | (uint64_t)data[1].effective << 32;
+	admin = have & 1ull << CAP_SYS_ADMIN;
+	bpf = have & 1ull << CAP_BPF;
+	perfmon = have & 1ull << CAP_PERFMON;
+	if (admin || (bpf && perfmon))
+		return 0;
+	return failure_set(
+		f, EXIT_CANT, -EPERM,
+		"not privileged: loading BPF programs and sampling other processes needs "
+		"CAP_BPF and CAP_PERFMON (missing: %s%s%s), or CAP_SYS_ADMIN; run it as "
+		"root, e.g. with sudo",
+		bpf ? "" : "CAP_BPF", !bpf && !perfmon ? ", " : "", perfmon ? "" : "CAP_PERFMON");
+}
+
+int host_probe(struct host *host, struct failure *f)
+{
+	struct host h = {};
+	struct utsname uts;
+	uint32_t *possible = NULL;
+	size_t n_possible = 0;
+	struct stat st;
+	uint64_t v;
+	int err;
+
+	err = check_privileges(f);
+	if (err)
+		return err;
+	if (!exists(BTF_PATH))
+		return failure_set(
+			f, EXIT_CANT, -ENOENT,
+			"this kernel has no type information (" BTF_PATH " is missing): "
+			"use a kernel that is built with CONFIG_DEBUG_INFO_BTF=y, as those "
+			"of all distributions since 5.10 are");
+	if (!uname(&uts))
+		snprintf(h.kernel, sizeof(h.kernel), "%s", uts.release);
+	err = host_read_online(&h.online, &h.n_online);
+	if (!err)
+		err = read_cpus(CPU_DIR "/possible", &possible, &n_possible);
+	if (err) {
+		failure_set(f, EXIT_RUN, err, "cannot read the CPU lists in " CPU_DIR ": %s",
+			    strerror(-err));
+		goto out;
+	}
+	h.n_possible = possible[n_possible - 1] + 1;
+	h.has_pmu = find_pmu();
+	h.has_uprobe = exists(PMU_DIR "/uprobe");
+	h.has_kprobe = exists(PMU_DIR "/kprobe");
+	if (!host_read_u64(PERF_SYSCTLS "max_sample_rate", &v))
+		h.max_sample_rate = v;
+	h.max_stack = 127;
+	if (!host_read_u64(PERF_SYSCTLS "max_stack", &v) && v && v <= UINT32_MAX)
+		h.max_stack = v;
+	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PIDNS)
+		h.pidns_inum = st.st_ino;
+	h.tracefs = find_tracefs();
+	find_cgroup2(h.cgroup2, sizeof(h.cgroup2));
+	*host = h;
+	h.online = NULL;
+out:
+	free(possible);
+	free(h.online);
+	return err;
+}
+
+void host_release(struct host *host)
+{
+	if (!host)
+		return;
+	free(host->online);
+	host->online = NULL;
+	host->n_online = 0;
+}
+
+void host_probe_bpf(struct host *host)
+{
+	host->has_find_vma =
+		libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_find_vma, NULL) == 1;
+}
+
+int host_cgroup_path(const struct host *host, const char *name, char *path, size_t path_bytes,
+		     struct failure *f)
+{
+	struct statfs fs;
+	int n;
+
+	if (!host->cgroup2[0])
+		return failure_set(
+			f, EXIT_CANT, -ENOENT,
+			"-G %s: no cgroup v2 is mounted; mount one with 'mount -t cgroup2 "
+			"none DIR', or name the target with -p",
+			name);
+	n = name[0] == '/' && !strncmp(name, host->cgroup2, strlen(host->cgroup2))
+		    ? snprintf(path, path_bytes, "%s", name)
+		    : snprintf(path, path_bytes, "%s/%s", host->cgroup2, name + strspn(name, "/"));
+	if (n < 0 || (size_t)n >= path_bytes)
+		return failure_set(f, EXIT_WRONG_USAGE, -ENAMETOOLONG, "-G: the name is too long");
+	if (statfs(path, &fs))
+		return failure_set(f, EXIT_RUN, -errno,
+				   "-G %s: cannot open the cgroup %s: %s (see 'ls %s')", name, path,
+				   strerror(errno), host->cgroup2);
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-G %s: %s is not in cgroup v2, whose mount is %s", name, path,
+				   host->cgroup2);
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_HOST_H
+#define SAMPLEGATE_HOST_H
+
+/*
+ * What this kernel and these privileges can do, found out by looking and trying, never by a version
+ * number.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "failure.h"
+
+struct host {
+	char kernel[96];	  /* uname's release */
+	bool has_pmu;		  /* a core PMU: cycles can be sampled */
+	bool has_uprobe;	  /* perf's uprobe PMU */
+	bool has_kprobe;	  /* perf's kprobe PMU */
+	bool has_find_vma;	  /* bpf_find_vma(), Linux 5.17; see host_probe_bpf() */
+	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate, Hz; 0: not known */
+	uint32_t max_stack;	  /* kernel.perf_event_max_stack, frames */
+	uint32_t *online;	  /* CPUs */
+	size_t n_online;
+	uint32_t n_possible; /* highest possible CPU number + 1 */
+	uint32_t pidns_inum; /* of our pid namespace if that is not the initial one, else 0 */
+	const char *tracefs; /* where it is mounted; NULL: nowhere */
+	char cgroup2[256];   /* mount point of cgroup v2; "" if none */
+};
+
+/*
+ * Checks privileges (CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN) and the kernel's BTF, and reads
+ * the rest. EXIT_CANT with what is missing and the way out.
+ */
+int host_probe(struct host *host, struct failure *f);
+void host_release(struct host *host);
+
+/* Finds out has_find_vma by loading a tiny program; only where it matters: it takes a while. */
+void host_probe_bpf(struct host *host);
+
+/* Reads the online CPUs again; the array is replaced. 0 or a negative errno. */
+int host_read_online(uint32_t **cpus, size_t *n);
+
+/* A sysctl or sysfs file with one number. 0 or a negative errno. */
+int host_read_u64(const char *path, uint64_t *out);
+
+/*
+ * A cgroup's directory: absolute as it is, relative below the cgroup v2 mount. Checks that it is in
+ * cgroup v2.
+ */
+int host_cgroup_path(const struct host *host, const char *name, char *path, size_t path_bytes,
+		     struct failure *f);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "opts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+#include "sample.h"
+
+static const char *const scope_names[] = {
+	[GATE_SCOPE_THREAD] = "thread",
+	[GATE_SCOPE_PROCESS] = "process",
+	[GATE_SCOPE_CPU] = "cpu",
+	[GATE_SCOPE_SYSTEM] = "system",
+};
+
+const char *opts_scope_name(enum gate_scope scope)
+{
+	return scope_names[scope];
+}
+
+void opts_init(struct opts *o)
+{
+	*o = (struct opts){.ready_fd = -1, .max_stack = 127, .scope = GATE_SCOPE_THREAD};
+}
+
+void opts_release(struct opts *o)
+{
+	if (!o)
+		return;
+	free(o->pids);
+	free(o->tids);
+	free(o->cpus);
+	free(o->cgroup);
+	free(o->event);
+	free(o->output);
+	free(o->samples);
+	free(o->summary);
+	for (size_t i = 0; i < o->n_gates; i++)
+		gate_spec_release(&o->gates[i].spec);
+	free(o->gates);
+	opts_init(o);
+}
+
+static int bad(struct failure *f, const char *option, const char *arg, int err, const char *what)
+{
+	if (err == -ENOMEM)
+		return failure_nomem(f);
+	return failure_set(f, EXIT_WRONG_USAGE, err, "%s '%s': %s%s", option, arg,
+			   err == -ERANGE ? "out of range: " : "", what);
+}
+
+static int set_string(char **to, const char *option, const char *arg, struct failure *f)
+{
+	char *copy;
+
+	if (!arg[0])
+		return bad(f, option, arg, -EINVAL, "empty");
+	copy = strdup(arg);
+	if (!copy)
+		return failure_nomem(f);
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+static int set_number(uint64_t *to, const char *option, const char *arg, uint64_t min, uint64_t max,
+		      const char *what, struct failure *f)
+{
+	int err = parse_u64(arg, min, max, to);
+
+	return err ? bad(f, option, arg, err, what) : 0;
+}
+
+static int add_gate(struct opts *o, const char *arg, struct failure *f)
+{
+	struct opts_gate *gates, gate = {.scope = o->scope};
+	char why[512];
+	int err;
+
+	if (gate_spec_looks_like_perf_flag(arg))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-g '%s': -g takes a gate, as in -g u:PATH:FUNCTION; perf's -g "
+				   "(record call graphs) needs no option here: stacks are always "
+				   "recorded",
+				   arg);
+	err = gate_spec_parse(arg, &gate.spec, why, sizeof(why));
+	if (err == -ENOMEM)
+		return failure_nomem(f);
+	if (err)
+		return failure_set(f, EXIT_WRONG_USAGE, err, "-g: %s", why);
+	gates = reallocarray(o->gates, o->n_gates + 1, sizeof(*gates));
+	if (!gates) {
+		gate_spec_release(&gate.spec);
+		return failure_nomem(f);
+	}
+	gates[o->n_gates++] = gate;
+	o->gates = gates;
+	return 0;
+}
+
+static int set_scope(struct opts *o, const char *arg, struct failure *f)
+{
+	for (size_t i = 0; i < sizeof(scope_names) / sizeof(scope_names[0]); i++) {
+		if (strcmp(arg, scope_names[i]))
+			continue;
+		o->n_scopes++;
+		o->scope = i;
+		/* It is about the gate before it; the first one is the default for all. */
+		if (o->n_gates)
+			o->gates[o->n_gates - 1].scope = i;
+		return 0;
+	}
+	return bad(f, "--scope", arg, -EINVAL, "not one of thread, process, cpu, system");
+}
+
+static int set_duration(uint64_t *to, const char *option, const char *arg, struct failure *f)
+{
+	int err = parse_duration_ns(arg, to);
+
+	return err ? bad(f, option, arg, err, "a time, as 10, 1.5s, 500ms or 2m, above zero") : 0;
+}
+
+int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
+{
+	uint64_t v = 0;
+	int err;
+
+	switch (key) {
+	case 'p':
+		err = parse_idlist(arg, &o->pids, &o->n_pids);
+		return err ? bad(f, "-p", arg, err, "process ids, as 12 or 12,13") : 0;
+	case 't':
+	case 'L':
+		err = parse_idlist(arg, &o->tids, &o->n_tids);
+		return err ? bad(f, "-t", arg, err, "thread ids, as 12 or 12,13") : 0;
+	case 'C':
+		err = parse_cpulist(arg, &o->cpus, &o->n_cpus);
+		return err ? bad(f, "-C", arg, err, "CPU numbers, as 0-3,5") : 0;
+	case 'G':
+		return set_string(&o->cgroup, "-G", arg, f);
+	case 'a':
+		o->all = true;
+		return 0;
+	case 'e':
+		return set_string(&o->event, "-e", arg, f);
+	case 'F':
+		return set_number(&o->freq, "-F", arg, 1, 1000000, "a frequency in Hz", f);
+	case 'c':
+		return set_number(&o->period, "-c", arg, 1, INT64_MAX,
+				  "a period: sample every so many events", f);
+	case 'U':
+		o->user_only = true;
+		return 0;
+	case 'K':
+		o->kernel_only = true;
+		return 0;
+	case 'I':
+		o->idle = true;
+		return 0;
+	case 'd':
+		o->delimiter = true;
+		return 0;
+	case 'f': /* bcc's users type it; folded is the only output */
+		return 0;
+	case 'o':
+		return set_string(&o->output, "-o", arg, f);
+	case 'm':
+		err = set_number(&o->ring_pages, "-m", arg, 1, 1 << 18,
+				 "pages per CPU, a power of two", f);
+		if (!err && (o->ring_pages & (o->ring_pages - 1)))
+			return bad(f, "-m", arg, -EINVAL, "not a power of two");
+		return err;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'v':
+		o->verbose++;
+		return 0;
+	case 'g':
+		return add_gate(o, arg, f);
+	case OPTS_SAMPLES:
+		return set_string(&o->samples, "--samples", arg, f);
+	case OPTS_SUMMARY:
+		return set_string(&o->summary, "--summary", arg, f);
+	case OPTS_MAX_STACK:
+		err = set_number(&v, "--max-stack", arg, 1, SAMPLE_MAX_FRAMES, "frames", f);
+		o->max_stack = err ? o->max_stack : v;
+		return err;
+	case OPTS_READY_FD:
+		err = set_number(&v, "--ready-fd", arg, 0, INT_MAX, "an open file descriptor", f);
+		o->ready_fd = err ? o->ready_fd : (int)v;
+		return err;
+	case OPTS_WEIGHT:
+		o->weight = true;
+		return 0;
+	case OPTS_SCOPE:
+		return set_scope(o, arg, f);
+	case OPTS_OUTSIDE:
+		o->outside = true;
+		return 0;
+	case OPTS_START:
+		if (!strcmp(arg, "open"))
+			o->start_open = true;
+		else if (!strcmp(arg, "closed"))
+			o->start_open = false;
+		else
+			return bad(f, "--start", arg, -EINVAL, "neither open nor closed");
+		return 0;
+	case OPTS_MAX_OPEN:
+		return set_duration(&o->max_open_ns, "--max-open", arg, f);
+	case OPTS_UNSAFE_URETPROBE:
+		o->unsafe_uretprobe = true;
+		return 0;
+	case OPTS_FOLLOW:
+		o->follow = true;
+		return 0;
+	case OPTS_DURATION:
+		if (o->duration_ns)
+			return bad(f, "argument", arg, -EINVAL,
+				   "a second DURATION; a command goes behind '--'");
+		return set_duration(&o->duration_ns, "DURATION", arg, f);
+	default:
+		return -ENOENT;
+	}
+}
+
+int opts_finish(struct opts *o, struct failure *f)
+{
+	if (o->freq && o->period)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-F and -c exclude each other: a frequency, or a fixed period");
+	if (o->user_only && o->kernel_only)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-U and -K exclude each other; without either both are shown");
+	if (o->command && (o->n_pids || o->n_tids || o->all || o->cgroup))
+		return failure_set(
+			f, EXIT_WRONG_USAGE, -EINVAL,
+			"a command after '--' is the target: -p, -t, -G and -a name others");
+	if (o->all && (o->n_pids || o->n_tids))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-a is everyone: it does not go with -p or -t");
+	if (o->follow && !o->n_pids && !o->n_tids)
+		return failure_set(
+			f, EXIT_WRONG_USAGE, -EINVAL,
+			"--follow is about children of -p and -t; a command's children are "
+			"always followed");
+	if (!o->n_gates && (o->outside || o->start_open || o->max_open_ns || o->n_scopes))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "%s is about a gate: name one with -g",
+				   o->outside	    ? "--outside"
+				   : o->start_open  ? "--start"
+				   : o->max_open_ns ? "--max-open"
+						    : "--scope");
+	if (o->n_scopes == 1)
+		for (size_t i = 0; i < o->n_gates; i++)
+			o->gates[i].scope = o->scope;
+	return 0;
+}

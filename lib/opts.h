@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_OPTS_H
+#define SAMPLEGATE_OPTS_H
+
+/* The options that the tools share: strictly parsed, not yet checked against this machine. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "failure.h"
+#include "gate.h"
+#include "spec.h"
+
+struct opts_gate {
+	struct gate_spec spec;
+	enum gate_scope scope;
+};
+
+struct opts {
+	/* who */
+	uint32_t *pids, *tids, *cpus;
+	size_t n_pids, n_tids, n_cpus;
+	char *cgroup;
+	bool all;
+	bool follow;	/* children of -p and -t too */
+	char **command; /* after "--": borrowed from argv, NULL-terminated; NULL for none */
+	/* when */
+	uint64_t duration_ns; /* 0: until told to stop */
+	/* what */
+	char *event;	       /* NULL: the default */
+	uint64_t freq, period; /* at most one is not 0 */
+	bool user_only, kernel_only, idle, weight, delimiter;
+	uint32_t max_stack;  /* frames */
+	uint64_t ring_pages; /* per CPU; 0: the default */
+	/* gates */
+	struct opts_gate *gates;
+	size_t n_gates;
+	unsigned int n_scopes; /* how often --scope was given */
+	enum gate_scope scope;
+	bool outside, start_open, unsafe_uretprobe;
+	uint64_t max_open_ns;
+	/* where to */
+	char *output, *samples, *summary; /* paths; NULL: not given */
+	int ready_fd;			  /* -1 */
+	unsigned int verbose;
+	bool quiet;
+};
+
+/* The options by their short names, and by these where they have none. */
+enum opts_key {
+	OPTS_SAMPLES = 0x100,
+	OPTS_MAX_STACK,
+	OPTS_READY_FD,
+	OPTS_SUMMARY,
+	OPTS_WEIGHT,
+	OPTS_SCOPE,
+	OPTS_OUTSIDE,
+	OPTS_START,
+	OPTS_MAX_OPEN,
+	OPTS_UNSAFE_URETPROBE,
+	OPTS_FOLLOW,
+	OPTS_DURATION, /* the positional argument */
+};
+
+void opts_init(struct opts *o);
+void opts_release(struct opts *o);
+
+/*
+ * Applies one option; key is a short option's letter or an enum opts_key, arg NULL for those that
+ * take none. 0; -ENOENT for a key that isn't shared; else *f is filled in (EXIT_WRONG_USAGE).
+ */
+int opts_set(struct opts *o, int key, const char *arg, struct failure *f);
+
+/* After the last option: what contradicts what. */
+int opts_finish(struct opts *o, struct failure *f);
+
+const char *opts_scope_name(enum gate_scope scope);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "perfev.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int perfev_open(const struct perf_event_attr *attr, uint32_t cpu)
+{
+	int fd = syscall(SYS_perf_event_open, attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
+		     size_t data_bytes)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.watermark = 1,
+		.wakeup_watermark = data_bytes / 4,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *base;
+	int fd;
+
+	if (stream == RING_SAMPLES) {
+		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
+		attr.sample_type = PERF_SAMPLE_RAW;
+		attr.sample_period = 1;
+	} else {
+		attr.config = PERF_COUNT_SW_DUMMY;
+		attr.sample_type = RING_SIDEBAND_SAMPLE_TYPE;
+		attr.sample_id_all = 1;
+		attr.mmap = 1;
+		attr.mmap2 = 1;
+		attr.comm = 1;
+		attr.comm_exec = 1;
+		attr.task = 1;
+		attr.ksymbol = 1;
+	}
+	fd = perfev_open(&attr, cpu);
+	if (fd < 0)
+		return fd;
+	base = mmap(NULL, page + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	*ring = (struct perfev_ring){
+		.fd = fd,
+		.base = base,
+		.data_bytes = data_bytes,
+		.stream = stream,
+	};
+	return 0;
+}
+
+void perfev_ring_close(struct perfev_ring *ring)
+{
+	if (!ring || !ring->base)
+		return;
+	munmap(ring->base, sysconf(_SC_PAGESIZE) + ring->data_bytes);
+	close(ring->fd);
+	*ring = (struct perfev_ring){.fd = -1};
+}
+
+void perfev_ring_read(struct perfev_ring *ring, struct ring_decoder *decoder,
+		      int (*fn)(const struct ring_event *ev, void *arg), void *arg,
+		      struct ring_stats *st)
+{
+	struct perf_event_mmap_page *page = ring->base;
+	/* Pairs with the kernel's barrier between data and head (perf_output_put_handle). */
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = page->data_tail;
+
+	if (head == tail)
+		return;
+	tail = ring_read(decoder, ring->stream, (char *)ring->base + page->data_offset,
+			 ring->data_bytes, head, tail, fn, arg, st);
+	/* The kernel may overwrite what is before the tail only after we have read it. */
+	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+int perfev_enable(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+}
+
+int perfev_disable(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) ? -errno : 0;
+}
+
+int perfev_count(int fd, struct perfev_count *count)
+{
+	struct perfev_count c;
+	ssize_t n = read(fd, &c, sizeof(c));
+
+	if (n != sizeof(c))
+		return n < 0 ? -errno : -EIO;
+	*count = c;
+	return 0;
+}
+
+int perfev_redirect(int fd, int ring_fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fd) ? -errno : 0;
+}

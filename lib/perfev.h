@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_PERFEV_H
+#define SAMPLEGATE_PERFEV_H
+
+/* perf events and their rings: opening, mapping, reading. One CPU each, all processes. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+
+#include "ring.h"
+
+/* A mapped ring. fd -1: closed. */
+struct perfev_ring {
+	int fd;
+	void *base;	   /* control page, then the data */
+	size_t data_bytes; /* a power of two */
+	enum ring_stream stream;
+};
+
+struct perfev_count {
+	uint64_t value, enabled_ns, running_ns;
+};
+
+/*
+ * Opens an event on a CPU for all processes; returns the descriptor (close-on-exec) or a negative
+ * errno.
+ */
+int perfev_open(const struct perf_event_attr *attr, uint32_t cpu);
+
+/*
+ * RING_SAMPLES: what bpf_perf_event_output() writes on this CPU. RING_SIDEBAND: the life of
+ * processes, their mappings, and kernel symbols. data_bytes is a power of two of pages. Wakes its
+ * readers when a quarter is full. Enabled at once.
+ */
+int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
+		     size_t data_bytes);
+void perfev_ring_close(struct perfev_ring *ring);
+
+/* Hands out what is there, as ring_read() does. */
+void perfev_ring_read(struct perfev_ring *ring, struct ring_decoder *decoder,
+		      int (*fn)(const struct ring_event *ev, void *arg), void *arg,
+		      struct ring_stats *st);
+
+int perfev_enable(int fd);
+int perfev_disable(int fd);
+int perfev_count(int fd, struct perfev_count *count);
+
+/* Writes the event's own records (throttling) into another event's ring, of the same CPU. */
+int perfev_redirect(int fd, int ring_fd);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "plan.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "parse.h"
+#include "sample.h"
+
+#define DEFAULT_FREQ 99
+
+/* Threads that can be inside one gate at a time, and entries nested below those. */
+#define OPENINGS_PER_GATE 16384u
+#define LEVELS_PER_GATE	  16384u
+#define MAX_OPENINGS	  (1u << 20)
+
+/* With more targets than this, or with children to follow, one probe tests whom it hit. */
+#define MAX_ATTACHED_TARGETS 8
+
+#define FOLLOWED_TARGETS 65536u
+
+#define DEFAULT_RING_PAGES 64
+#define SIDEBAND_PAGES	   64
+
+int plan_tgid(uint32_t tid, uint32_t *tgid)
+{
+	char path[64], *line = NULL;
+	size_t cap = 0;
+	uint64_t v;
+	int err = -ESRCH;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", tid);
+	status = fopen(path, "re");
+	if (!status)
+		return -ESRCH;
+	while (err && getline(&line, &cap, status) > 0) {
+		if (strncmp(line, "Tgid:\t", 6))
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		if (!parse_u64(line + 6, 1, UINT32_MAX, &v)) {
+			*tgid = v;
+			err = 0;
+		}
+	}
+	free(line);
+	fclose(status);
+	return err;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The processes of all named pids and tids, each once. */
+static int plan_targets(struct plan *p, plan_tgid_fn tgid_of, struct failure *f)
+{
+	const struct opts *o = p->opts;
+	size_t n = 0, unique = 0;
+	uint32_t tgid;
+
+	p->target_pids = calloc(o->n_pids + o->n_tids + 1, sizeof(*p->target_pids));
+	if (!p->target_pids)
+		return failure_nomem(f);
+	for (size_t i = 0; i < o->n_pids; i++) {
+		if (tgid_of(o->pids[i], &tgid))
+			return failure_set(f, EXIT_RUN, -ESRCH, "-p %" PRIu32 ": no such process",
+					   o->pids[i]);
+		if (tgid != o->pids[i])
+			return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+					   "-p %" PRIu32 ": that is a thread of process %" PRIu32
+					   ": -p %" PRIu32 " takes all of it, -t %" PRIu32
+					   " only the thread",
+					   o->pids[i], tgid, tgid, o->pids[i]);
+		p->target_pids[n++] = tgid;
+	}
+	for (size_t i = 0; i < o->n_tids; i++) {
+		if (tgid_of(o->tids[i], &tgid))
+			return failure_set(f, EXIT_RUN, -ESRCH, "-t %" PRIu32 ": no such thread",
+					   o->tids[i]);
+		p->target_pids[n++] = tgid;
+	}
+	qsort(p->target_pids, n, sizeof(*p->target_pids), compare_u32);
+	for (size_t i = 0; i < n; i++)
+		if (!i || p->target_pids[i] != p->target_pids[unique - 1])
+			p->target_pids[unique++] = p->target_pids[i];
+	p->n_target_pids = unique;
+
+	if (o->n_pids || o->command)
+		p->config.target |= TARGET_BY_PROCESS;
+	if (o->n_tids)
+		p->config.target |= TARGET_BY_THREAD;
+	if (o->follow)
+		p->config.target |= TARGET_BY_PROCESS;
+	if (o->cgroup) {
+		int err = host_cgroup_path(p->host, o->cgroup, p->cgroup_path,
+					   sizeof(p->cgroup_path), f);
+
+		if (err)
+			return err;
+		p->config.target |= TARGET_BY_CGROUP;
+	}
+	p->config.follow_forks = o->command || o->follow;
+	p->config.include_idle = o->idle;
+	p->attach_to_targets = p->n_target_pids && p->n_target_pids <= MAX_ATTACHED_TARGETS &&
+			       !p->config.follow_forks;
+	return 0;
+}
+
+static int plan_cpus(struct plan *p, struct failure *f)
+{
+	const struct opts *o = p->opts;
+	const struct host *h = p->host;
+	const uint32_t *want = o->n_cpus ? o->cpus : h->online;
+	size_t n_want = o->n_cpus ? o->n_cpus : h->n_online, skipped = 0;
+
+	p->all_cpus = !o->n_cpus;
+	p->cpus = calloc(n_want, sizeof(*p->cpus));
+	if (!p->cpus)
+		return failure_nomem(f);
+	for (size_t i = 0; i < n_want; i++) {
+		if (want[i] >= h->n_possible)
+			return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+					   "-C: there is no CPU %" PRIu32
+					   ", they are 0 to %" PRIu32,
+					   want[i], h->n_possible - 1);
+		if (bsearch(&want[i], h->online, h->n_online, sizeof(*h->online), compare_u32)) {
+			p->cpus[p->n_cpus++] = want[i];
+		} else {
+			skipped++;
+			sb_addf(&p->notes, "CPU %" PRIu32 " is offline and left out\n", want[i]);
+		}
+	}
+	if (!p->n_cpus)
+		return failure_set(f, EXIT_RUN, -ENODEV, "-C: %s offline",
+				   skipped == 1 ? "that CPU is" : "all of those CPUs are");
+	return 0;
+}
+
+static int plan_event(struct plan *p, struct failure *f)
+{
+	const struct opts *o = p->opts;
+	const char *text = o->event ? o->event : p->host->has_pmu ? "cycles" : "cpu-clock";
+	uint64_t freq = o->freq, period = o->period;
+	char why[1024];
+	int err, n;
+
+	err = event_parse(text, EVENT_SYSFS, &p->event, why, sizeof(why));
+	if (err == -ENOMEM)
+		return failure_nomem(f);
+	if (err)
+		return failure_set(f,
+				   err == -EINVAL || err == -ENOTSUP ? EXIT_WRONG_USAGE : EXIT_CANT,
+				   err, "-e: %s", why);
+	if (p->event.hardware && !p->host->has_pmu)
+		return failure_set(
+			f, EXIT_CANT, -ENOENT,
+			"-e %s: this machine has no hardware PMU (virtual machines often "
+			"have none): use -e cpu-clock",
+			text);
+	if (!freq && !period) {
+		/* A breakpoint is hit so many times, not so many times a second. */
+		if (p->event.type == PERF_TYPE_BREAKPOINT)
+			period = 1;
+		else
+			freq = DEFAULT_FREQ;
+	}
+	if (freq && p->host->max_sample_rate && freq > p->host->max_sample_rate)
+		return failure_set(
+			f, EXIT_CANT, -EINVAL,
+			"-F %" PRIu64 " is above this kernel's limit of %" PRIu64
+			" Hz (kernel.perf_event_max_sample_rate): lower -F, or raise it with "
+			"sysctl",
+			freq, p->host->max_sample_rate);
+
+	p->attr = (struct perf_event_attr){
+		.size = sizeof(p->attr),
+		.type = p->event.type,
+		.config = p->event.config,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.disabled = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.precise_ip = p->event.precise,
+	};
+	if (p->event.type == PERF_TYPE_BREAKPOINT) {
+		p->attr.bp_type = p->event.bp_type;
+		p->attr.bp_addr = p->event.bp_addr;
+		p->attr.bp_len = p->event.bp_len;
+	} else {
+		p->attr.config1 = p->event.config1;
+		p->attr.config2 = p->event.config2;
+	}
+	if (freq) {
+		p->attr.freq = 1;
+		p->attr.sample_freq = freq;
+	} else {
+		p->attr.sample_period = period;
+	}
+	/*
+	 * A clock's modifiers are applied by our program, since the kernel counts the time of both
+	 * modes but runs us for one: ticks that it misses could not be told from those left out.
+	 */
+	if (p->event.is_clock) {
+		p->config.exclude_user = p->event.exclude_user;
+		p->config.exclude_kernel = p->event.exclude_kernel;
+	} else {
+		p->attr.exclude_user = p->event.exclude_user;
+		p->attr.exclude_kernel = p->event.exclude_kernel;
+		p->attr.exclude_hv = p->event.exclude_hv;
+	}
+	/* bpf_get_stack() demands the callchain of precise events, and only there. */
+	if (p->event.precise)
+		p->attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+
+	n = freq ? asprintf(&p->event_text, "%s %" PRIu64 " Hz", p->event.name, freq)
+		 : asprintf(&p->event_text, "%s every %" PRIu64 "%s", p->event.name, period,
+			    p->event.is_clock ? " ns" : "");
+	if (n < 0) {
+		p->event_text = NULL;
+		return failure_nomem(f);
+	}
+	return 0;
+}
+
+static int plan_gates(struct plan *p, struct failure *f)
+{
+	const struct opts *o = p->opts;
+	char *command = NULL;
+	struct gates_where where = {
+		.host = p->host,
+		.pids = p->target_pids,
+		.n_pids = p->n_target_pids,
+		.unsafe_uretprobe = o->unsafe_uretprobe,
+		.start_open = o->start_open,
+	};
+	bool written = o->unsafe_uretprobe;
+	int err = 0;
+
+	if (o->command) {
+		err = gates_find_command(o->command[0], &command);
+		if (err)
+			return failure_set(f, EXIT_RUN, err, "cannot run '%s': %s", o->command[0],
+					   err == -ENOENT ? "no such command" : strerror(-err));
+		where.command = command;
+	}
+	p->gates = calloc(o->n_gates + 1, sizeof(*p->gates));
+	if (!p->gates) {
+		err = failure_nomem(f);
+		goto out;
+	}
+	for (size_t i = 0; i < o->n_gates; i++) {
+		struct gate_plan *g = &p->gates[i];
+
+		err = gate_resolve(&o->gates[i], &where, g, f);
+		if (err)
+			goto out;
+		p->n_gates++;
+		for (size_t j = 0; j < g->n_exits; j++)
+			g->exit_keys[j].gate = i;
+		p->n_exits += g->n_exits;
+		p->n_ranges += g->n_ranges;
+		for (size_t j = 0; j < g->n_probes; j++) {
+			written |= g->probes[j].kind == PROBE_URETPROBE;
+			if (g->probes[j].path && !p->host->has_uprobe) {
+				err = failure_set(
+					f, EXIT_CANT, -ENOENT,
+					"-g %s: this kernel has no uprobes "
+					"(CONFIG_UPROBE_EVENTS): use a tracepoint or syscall:",
+					g->opt->spec.text);
+				goto out;
+			}
+		}
+	}
+	if (written)
+		sb_adds(&p->notes,
+			"warning: a uretprobe replaces return addresses in the target: programs "
+			"that "
+			"throw C++ exceptions, switch stacks or are written in Go can crash\n");
+out:
+	free(command);
+	return err;
+}
+
+static uint32_t at_most(uint64_t n, uint32_t limit)
+{
+	return n < limit ? n : limit;
+}
+
+/* Frames to capture for `want` to show: one more, so that a cut is noticed, if the kernel lets us.
+ */
+static uint32_t capture_frames(const struct plan *p, uint32_t want)
+{
+	uint32_t limit =
+		p->host->max_stack < SAMPLE_MAX_FRAMES ? p->host->max_stack : SAMPLE_MAX_FRAMES;
+
+	return want < limit ? want + 1 : limit;
+}
+
+static void plan_sizes(struct plan *p)
+{
+	const struct opts *o = p->opts;
+	struct gatedprof_config *c = &p->config;
+	bool process = false, wide = false;
+	uint64_t page = sysconf(_SC_PAGESIZE);
+	size_t n = p->n_gates;
+
+	for (size_t i = 0; i < n; i++) {
+		p->gates[i].info.first_scope = i * p->host->n_possible;
+		process |= p->gates[i].info.scope == GATE_SCOPE_PROCESS;
+		wide |= p->gates[i].info.scope != GATE_SCOPE_THREAD;
+	}
+	c->n_gates = n;
+	c->gate_words = (n + 63) / 64;
+	c->n_cpus = p->host->n_possible;
+	c->outside = o->outside;
+	c->max_open_ns = o->max_open_ns;
+	c->pidns_inum = p->host->pidns_inum;
+	c->test_targets = c->target && !(p->attach_to_targets && !o->n_tids && !o->cgroup);
+	c->kernel_frames = o->user_only ? 0 : capture_frames(p, o->max_stack);
+	c->user_frames = o->kernel_only ? 0 : capture_frames(p, o->max_stack);
+	p->max_kernel_frames = p->max_user_frames = o->max_stack;
+	if (o->max_stack > p->host->max_stack)
+		sb_addf(&p->notes,
+			"--max-stack %" PRIu32 ": this kernel stops at %" PRIu32
+			" frames (kernel.perf_event_max_stack)\n",
+			o->max_stack, p->host->max_stack);
+	p->record_bytes = sample_record_bytes(c->gate_words, c->kernel_frames, c->user_frames);
+
+	p->max_openings = at_most((uint64_t)n * OPENINGS_PER_GATE, MAX_OPENINGS);
+	p->max_levels = at_most((uint64_t)n * LEVELS_PER_GATE, MAX_OPENINGS);
+	p->max_scopes = process ? p->max_openings : 1;
+	p->max_scope_opens = !wide     ? 1
+			     : process ? p->max_openings
+				       : at_most((uint64_t)n * c->n_cpus + 1, MAX_OPENINGS);
+	p->max_start_closed = o->start_open ? p->max_openings : 1;
+	p->max_targets = o->n_pids + o->n_tids + 1 + (c->follow_forks ? FOLLOWED_TARGETS : 0);
+	p->ring_bytes = (o->ring_pages ? o->ring_pages : DEFAULT_RING_PAGES) * page;
+	p->sideband_bytes = SIDEBAND_PAGES * page;
+}
+
+int plan_make(const struct opts *opts, const struct host *host, plan_tgid_fn tgid,
+	      struct plan *plan, struct failure *f)
+{
+	struct plan p = {.opts = opts, .host = host};
+	int err;
+
+	sb_init(&p.notes);
+	err = plan_event(&p, f);
+	if (!err)
+		err = plan_targets(&p, tgid, f);
+	if (!err)
+		err = plan_cpus(&p, f);
+	if (!err)
+		err = plan_gates(&p, f);
+	if (err) {
+		plan_release(&p);
+		return err;
+	}
+	plan_sizes(&p);
+	*plan = p;
+	return 0;
+}
+
+void plan_release(struct plan *plan)
+{
+	if (!plan)
+		return;
+	event_spec_release(&plan->event);
+	free(plan->event_text);
+	free(plan->cpus);
+	free(plan->target_pids);
+	for (size_t i = 0; plan->gates && i < plan->n_gates; i++)
+		gate_plan_release(&plan->gates[i]);
+	free(plan->gates);
+	sb_release(&plan->notes);
+	*plan = (struct plan){};
+}
+
+struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i)
+{
+	struct gatedprof_config c = plan->config;
+	uint32_t first = 0;
+
+	for (size_t j = 0; j < i; j++)
+		first += plan->gates[j].n_ranges;
+	c.gate = i;
+	c.info = plan->gates[i].info;
+	c.first_range = first;
+	c.n_ranges = plan->gates[i].n_ranges;
+	return c;
+}
+
+const char *plan_event_text(const struct plan *plan)
+{
+	return plan->event_text;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_PLAN_H
+#define SAMPLEGATE_PLAN_H
+
+/*
+ * The plan of a run: everything decided from the options and what this host can do, before
+ * anything is opened or attached. Pure, but for gate_resolve()'s reading of files. After this,
+ * nobody looks at the options again.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+
+#include "event.h"
+#include "failure.h"
+#include "gatedprof.h"
+#include "gates.h"
+#include "host.h"
+#include "opts.h"
+#include "strbuf.h"
+
+struct plan {
+	const struct opts *opts;
+	const struct host *host;
+
+	struct event_spec event;
+	struct perf_event_attr attr; /* of the sampling event, sample_type and clock included */
+	char *event_text;	     /* "cpu-clock 99 Hz" */
+
+	uint32_t *cpus; /* to sample: online and asked for */
+	size_t n_cpus;
+	bool all_cpus; /* CPUs that come online later are sampled too */
+
+	struct gate_plan *gates;
+	size_t n_gates;
+
+	struct gatedprof_config config; /* of the shared programs; each gate's is derived from it */
+	uint32_t max_kernel_frames, max_user_frames; /* to show; one more may be captured */
+
+	/* Probes with one attachment per target process instead of a test in BPF. */
+	bool attach_to_targets;
+	uint32_t *target_pids; /* processes of -p and -t, each once */
+	size_t n_target_pids;
+	char cgroup_path[512]; /* "" without -G */
+
+	/* Sizes of the maps. */
+	uint32_t max_openings, max_levels, max_scopes, max_scope_opens, max_start_closed;
+	uint32_t max_targets;
+	uint32_t n_exits, n_ranges;
+	uint32_t record_bytes;
+	uint32_t ring_bytes, sideband_bytes; /* per CPU, without the control page */
+
+	/* Remarks for the user, one a line. */
+	struct strbuf notes;
+};
+
+/*
+ * The process that a thread belongs to, by procfs. 0 and *tgid, or -ESRCH. Given to plan_make() so
+ * that tests need no processes.
+ */
+typedef int (*plan_tgid_fn)(uint32_t tid, uint32_t *tgid);
+int plan_tgid(uint32_t tid, uint32_t *tgid);
+
+/*
+ * opts and host must outlive the plan. Checks targets, event, rate and gates; *f says what is
+ * wrong.
+ */
+int plan_make(const struct opts *opts, const struct host *host, plan_tgid_fn tgid,
+	      struct plan *plan, struct failure *f);
+void plan_release(struct plan *plan);
+
+/* The configuration of gate i's own programs. */
+struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i);
+
+/* What the summary calls the rate: "cpu-clock 99 Hz", "mem:0x401000:x every 1". */
+const char *plan_event_text(const struct plan *plan);
+
+#endif

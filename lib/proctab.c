@@ -1,0 +1,1090 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "proctab.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "parse.h"
+
+/*
+ * Mappings are a log, never edited: each has the time from which it holds, and the newest one that
+ * covers an address at a time wins. That is what the kernel tells us (a mapping is announced, its
+ * end is not), it makes late events harmless, and a sample that is older than a change still finds
+ * what was there before it.
+ *
+ * What ends mappings is the end of the image they belong to. A pid has a list of images, newest
+ * first; fork and exec each begin one, and an image ends where the next one begins.
+ */
+
+#define MAPS_LINE_BYTES 8192
+/* A kernel that allows more mappings than this exists; a file without an end does not. */
+#define MAPS_MAX_LINES (1u << 20)
+/*
+ * A process can map and unmap without an end, and only the mapping is announced. The default
+ * vm.max_map_count is below this, so that what is dropped beyond it is gone in nearly every case.
+ */
+#define SET_MAX_MAPPINGS 65536u
+#define SET_MIN_CAPACITY 8u
+#define MIN_BUCKETS	 64u
+
+struct mapping {
+	uint64_t start, last; /* last is included: a mapping may end at the top of the space */
+	uint64_t pgoff;
+	uint64_t from_ns;
+	uint64_t reach; /* the greatest last of this and all before it in its set */
+	uint32_t module_id;
+	uint32_t seq; /* decides between equal times; wraps, so compare differences */
+};
+
+/* Ordered by start. Shared between the images of a parent and its children until one changes it. */
+struct mapping_set {
+	size_t refs;
+	size_t count, capacity;
+	uint64_t newest_ns;
+	uint32_t next_seq;
+	bool overlaps; /* something may hide something: worth a look by proctab_expire() */
+	struct mapping *v;
+};
+
+struct image {
+	struct image *older;
+	struct mapping_set *set; /* NULL is the empty set */
+	uint64_t from_ns;	 /* 0 for one whose beginning was not seen */
+	uint64_t named_ns;	 /* UINT64_MAX for one without a name */
+	uint64_t exit_ns; /* of the leader, or a later sign of life of its threads; 0 for none */
+};
+
+struct proc {
+	struct proc *next;
+	struct image *newest;
+	uint32_t pid;
+};
+
+struct module_node {
+	struct module m;
+	struct module_node *next;
+	uint64_t hash;
+	char path[];
+};
+
+struct proctab {
+	struct proc **procs;
+	size_t proc_buckets, proc_count;
+	struct module_node **module_buckets;
+	size_t module_bucket_count;
+	struct module_node **modules; /* by id - 1 */
+	size_t module_count, module_capacity;
+};
+
+static uint64_t hash_mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+	return h ^ (h >> 29);
+}
+
+/* The table's address is the seed, so that nobody can choose paths that share a bucket. */
+static uint64_t module_hash(const struct proctab *pt, const char *path, uint32_t major,
+			    uint32_t minor, uint64_t ino)
+{
+	uint64_t h = hash_mix((uintptr_t)pt, (uint64_t)major << 32 | minor);
+
+	h = hash_mix(h, ino);
+	for (; *path; path++)
+		h = hash_mix(h, (unsigned char)*path);
+	return h;
+}
+
+static int module_index_grow(struct proctab *pt)
+{
+	size_t count = pt->module_bucket_count ? pt->module_bucket_count * 2 : MIN_BUCKETS;
+	struct module_node **buckets = calloc(count, sizeof(*buckets));
+
+	if (!buckets)
+		return -ENOMEM;
+	for (size_t i = 0; i < pt->module_count; i++) {
+		struct module_node *n = pt->modules[i];
+
+		n->next = buckets[n->hash & (count - 1)];
+		buckets[n->hash & (count - 1)] = n;
+	}
+	free(pt->module_buckets);
+	pt->module_buckets = buckets;
+	pt->module_bucket_count = count;
+	return 0;
+}
+
+static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const char *path,
+			 uint32_t *id)
+{
+	uint64_t hash = module_hash(pt, path, mm->dev_major, mm->dev_minor, mm->ino);
+	struct module_node *n = NULL;
+	size_t bytes = strlen(path) + 1;
+
+	if (pt->module_bucket_count)
+		n = pt->module_buckets[hash & (pt->module_bucket_count - 1)];
+	for (; n; n = n->next) {
+		if (n->hash == hash && n->m.ino == mm->ino && n->m.dev_major == mm->dev_major &&
+		    n->m.dev_minor == mm->dev_minor && !strcmp(n->path, path)) {
+			*id = n->m.id;
+			return 0;
+		}
+	}
+
+	if (pt->module_count >= UINT32_MAX)
+		return -ENOMEM;
+	if (pt->module_count >= pt->module_bucket_count && module_index_grow(pt))
+		return -ENOMEM;
+	if (pt->module_count == pt->module_capacity) {
+		size_t capacity = pt->module_capacity ? pt->module_capacity * 2 : MIN_BUCKETS;
+		struct module_node **v = realloc(pt->modules, capacity * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		pt->modules = v;
+		pt->module_capacity = capacity;
+	}
+	n = malloc(sizeof(*n) + bytes);
+	if (!n)
+		return -ENOMEM;
+	memcpy(n->path, path, bytes);
+	n->hash = hash;
+	n->m = (struct module){
+		.id = (uint32_t)pt->module_count + 1,
+		.dev_major = mm->dev_major,
+		.dev_minor = mm->dev_minor,
+		.ino = mm->ino,
+		.path = n->path,
+	};
+	n->next = pt->module_buckets[hash & (pt->module_bucket_count - 1)];
+	pt->module_buckets[hash & (pt->module_bucket_count - 1)] = n;
+	pt->modules[pt->module_count++] = n;
+	*id = n->m.id;
+	return 0;
+}
+
+static bool mapping_newer(const struct mapping *a, const struct mapping *b)
+{
+	if (a->from_ns != b->from_ns)
+		return a->from_ns > b->from_ns;
+	return (int32_t)(a->seq - b->seq) > 0;
+}
+
+static struct mapping_set *set_get(struct mapping_set *set)
+{
+	if (set)
+		set->refs++;
+	return set;
+}
+
+static void set_put(struct mapping_set *set)
+{
+	if (!set || --set->refs)
+		return;
+	free(set->v);
+	free(set);
+}
+
+/* The first mapping that could cover addr or anything above it; set->count when there is none. */
+static size_t set_first_reaching(const struct mapping_set *set, uint64_t addr)
+{
+	size_t low = 0, high = set->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (set->v[mid].reach < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static size_t set_first_above(const struct mapping_set *set, uint64_t start)
+{
+	size_t low = 0, high = set->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (set->v[mid].start <= start)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void set_summarise(struct mapping_set *set)
+{
+	uint64_t reach = 0;
+
+	set->newest_ns = 0;
+	for (size_t i = 0; i < set->count; i++) {
+		if (set->v[i].last > reach)
+			reach = set->v[i].last;
+		set->v[i].reach = reach;
+		if (set->v[i].from_ns > set->newest_ns)
+			set->newest_ns = set->v[i].from_ns;
+	}
+}
+
+static int set_reserve(struct mapping_set *set, size_t capacity)
+{
+	struct mapping *v;
+
+	if (capacity <= set->capacity)
+		return 0;
+	v = realloc(set->v, capacity * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	set->v = v;
+	set->capacity = capacity;
+	return 0;
+}
+
+/*
+ * A set of its own with those of set's mappings that began at or before (or, with after, later
+ * than) time_ns. Room is left for one more.
+ */
+static struct mapping_set *set_copy(const struct mapping_set *set, uint64_t time_ns, bool after)
+{
+	struct mapping_set *copy = calloc(1, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	copy->refs = 1;
+	if (!set)
+		return copy;
+	if (set_reserve(copy, set->count + 1)) {
+		free(copy);
+		return NULL;
+	}
+	copy->next_seq = set->next_seq;
+	copy->overlaps = set->overlaps;
+	for (size_t i = 0; i < set->count; i++) {
+		if ((set->v[i].from_ns > time_ns) == after)
+			copy->v[copy->count++] = set->v[i];
+	}
+	set_summarise(copy);
+	return copy;
+}
+
+static void set_drop_oldest(struct mapping_set *set)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->count; i++) {
+		if (set->next_seq - set->v[i].seq <= SET_MAX_MAPPINGS / 2)
+			set->v[kept++] = set->v[i];
+	}
+	set->count = kept;
+	set_summarise(set);
+}
+
+static int set_insert(struct mapping_set *set, struct mapping m)
+{
+	size_t at, i;
+
+	if (set->count >= SET_MAX_MAPPINGS)
+		set_drop_oldest(set);
+	if (set->count == set->capacity) {
+		size_t capacity = set->capacity + set->capacity / 2;
+
+		if (set_reserve(set, capacity < SET_MIN_CAPACITY ? SET_MIN_CAPACITY : capacity))
+			return -ENOMEM;
+	}
+	i = set_first_reaching(set, m.start);
+	at = set_first_above(set, m.start);
+	if (i < set->count && set->v[i].start <= m.last)
+		set->overlaps = true;
+
+	m.seq = set->next_seq++;
+	m.reach = m.last;
+	if (at > 0 && set->v[at - 1].reach > m.reach)
+		m.reach = set->v[at - 1].reach;
+	memmove(&set->v[at + 1], &set->v[at], (set->count - at) * sizeof(m));
+	set->v[at] = m;
+	set->count++;
+	for (i = at + 1; i < set->count && set->v[i].reach < m.reach; i++)
+		set->v[i].reach = m.reach;
+	if (m.from_ns > set->newest_ns)
+		set->newest_ns = m.from_ns;
+	return 0;
+}
+
+/* What is anonymous has no offset in a file: /proc says 0 there and the side band an address. */
+static bool mapping_same(const struct mapping *a, const struct mapping *b, bool anonymous)
+{
+	return a->start == b->start && a->last == b->last && a->module_id == b->module_id &&
+	       (anonymous || a->pgoff == b->pgoff);
+}
+
+/*
+ * True when m would tell nothing new: what holds in its range at its time is the same mapping. With
+ * scanned, also when the side band announced the same mapping later: it knows the time better.
+ */
+static bool set_has(const struct mapping_set *set, const struct mapping *m, bool anonymous,
+		    bool scanned)
+{
+	const struct mapping *top = NULL;
+
+	if (!set)
+		return false;
+	for (size_t i = set_first_reaching(set, m->start);
+	     i < set->count && set->v[i].start <= m->last; i++) {
+		const struct mapping *e = &set->v[i];
+
+		if (e->last < m->start)
+			continue;
+		if (e->from_ns > m->from_ns) {
+			if (scanned && mapping_same(e, m, anonymous))
+				return true;
+		} else if (!top || mapping_newer(e, top)) {
+			top = e;
+		}
+	}
+	return top && mapping_same(top, m, anonymous);
+}
+
+static const struct mapping *set_lookup(const struct mapping_set *set, uint64_t addr,
+					uint64_t time_ns)
+{
+	const struct mapping *best = NULL;
+
+	if (!set)
+		return NULL;
+	for (size_t i = set_first_reaching(set, addr); i < set->count && set->v[i].start <= addr;
+	     i++) {
+		const struct mapping *e = &set->v[i];
+
+		if (e->last < addr || e->from_ns > time_ns)
+			continue;
+		if (!best || mapping_newer(e, best))
+			best = e;
+	}
+	return best;
+}
+
+/* True when newer mappings that hold by time_ns leave nothing of v[index] to be seen. */
+static bool set_hidden(const struct mapping_set *set, size_t index, uint64_t time_ns)
+{
+	const struct mapping *e = &set->v[index];
+	uint64_t from = e->start;
+
+	for (size_t i = set_first_reaching(set, e->start);
+	     i < set->count && set->v[i].start <= from; i++) {
+		const struct mapping *n = &set->v[i];
+
+		if (n->last < from || n->from_ns > time_ns || !mapping_newer(n, e))
+			continue;
+		if (n->last >= e->last)
+			return true;
+		from = n->last + 1;
+	}
+	return false;
+}
+
+/*
+ * Drops what no sample at or after time_ns can see. Right for all who share the set: none of them
+ * sees anything in it that the others don't.
+ */
+static void set_expire(struct mapping_set *set, uint64_t time_ns)
+{
+	size_t kept = 0;
+
+	if (!set || !set->overlaps)
+		return;
+	/* Marked first and moved later: while one is judged, the others have to be in place. */
+	for (size_t i = 0; i < set->count; i++) {
+		if (set->v[i].from_ns <= time_ns && set_hidden(set, i, time_ns))
+			set->v[i].module_id = 0;
+	}
+	for (size_t i = 0; i < set->count; i++) {
+		if (set->v[i].module_id)
+			set->v[kept++] = set->v[i];
+	}
+	set->count = kept;
+	set_summarise(set);
+	set->overlaps = set->newest_ns > time_ns;
+}
+
+static void set_trim(struct mapping_set *set)
+{
+	struct mapping *v;
+
+	if (!set || !set->count || set->count == set->capacity)
+		return;
+	v = realloc(set->v, set->count * sizeof(*v));
+	if (v) {
+		set->v = v;
+		set->capacity = set->count;
+	}
+}
+
+static struct proc **proc_bucket(const struct proctab *pt, uint32_t pid)
+{
+	return &pt->procs[hash_mix((uintptr_t)pt, pid) & (pt->proc_buckets - 1)];
+}
+
+static struct proc *proc_find(const struct proctab *pt, uint32_t pid)
+{
+	struct proc *p;
+
+	for (p = *proc_bucket(pt, pid); p && p->pid != pid; p = p->next)
+		;
+	return p;
+}
+
+/* A table that can't grow still works, only slower. */
+static void procs_grow(struct proctab *pt)
+{
+	size_t old_count = pt->proc_buckets;
+	struct proc **old = pt->procs;
+	struct proc **bigger = calloc(old_count * 2, sizeof(*bigger));
+
+	if (!bigger)
+		return;
+	pt->procs = bigger;
+	pt->proc_buckets = old_count * 2;
+	for (size_t i = 0; i < old_count; i++) {
+		while (old[i]) {
+			struct proc *p = old[i];
+			struct proc **bucket = proc_bucket(pt, p->pid);
+
+			old[i] = p->next;
+			p->next = *bucket;
+			*bucket = p;
+		}
+	}
+	free(old);
+}
+
+static struct proc *proc_get(struct proctab *pt, uint32_t pid)
+{
+	struct proc *p = proc_find(pt, pid);
+	struct proc **bucket;
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	if (pt->proc_count >= pt->proc_buckets)
+		procs_grow(pt);
+	bucket = proc_bucket(pt, pid);
+	p->pid = pid;
+	p->next = *bucket;
+	*bucket = p;
+	pt->proc_count++;
+	return p;
+}
+
+static struct image *image_new(uint64_t from_ns)
+{
+	struct image *im = calloc(1, sizeof(*im));
+
+	if (im) {
+		im->from_ns = from_ns;
+		im->named_ns = UINT64_MAX;
+	}
+	return im;
+}
+
+static void image_free(struct image *im)
+{
+	if (!im)
+		return;
+	set_put(im->set);
+	free(im);
+}
+
+static struct image *image_at(const struct proc *p, uint64_t time_ns)
+{
+	struct image *im;
+
+	for (im = p ? p->newest : NULL; im && im->from_ns > time_ns; im = im->older)
+		;
+	return im;
+}
+
+/* The image that lived at time_ns, or a new one of unknown beginning. NULL: no memory. */
+static struct image *image_get(struct proctab *pt, uint32_t pid, uint64_t time_ns)
+{
+	struct proc *p = proc_get(pt, pid);
+	struct image *im = image_at(p, time_ns);
+	struct image **link;
+
+	if (!p || im)
+		return im;
+	im = image_new(0);
+	if (!im)
+		return NULL;
+	for (link = &p->newest; *link; link = &(*link)->older)
+		;
+	*link = im;
+	return im;
+}
+
+/* Makes the set of this image one that may be changed. */
+static int image_own_set(struct image *im)
+{
+	struct mapping_set *own;
+
+	if (im->set && im->set->refs == 1)
+		return 0;
+	own = set_copy(im->set, UINT64_MAX, false);
+	if (!own)
+		return -ENOMEM;
+	set_put(im->set);
+	im->set = own;
+	return 0;
+}
+
+static int image_add(struct proctab *pt, struct image *im, const struct ring_mmap *mm,
+		     uint64_t time_ns, bool scanned)
+{
+	/* An area without any name is what the side band calls "//anon", and /proc nothing. */
+	const char *path = mm->path && *mm->path ? mm->path : "//anon";
+	bool anonymous = !mm->ino && !mm->dev_major && !mm->dev_minor;
+	struct mapping m = {
+		.start = mm->start,
+		.last = mm->start + (mm->len - 1),
+		.pgoff = mm->pgoff,
+		.from_ns = time_ns,
+	};
+	int err;
+
+	if (!mm->len || !(mm->prot & PROT_EXEC))
+		return 0;
+	if (m.last < m.start)
+		m.last = UINT64_MAX;
+	err = module_intern(pt, mm, path, &m.module_id);
+	if (err)
+		return err;
+	if (set_has(im->set, &m, anonymous, scanned))
+		return 0;
+	err = image_own_set(im);
+	if (err)
+		return err;
+	return set_insert(im->set, m);
+}
+
+/*
+ * Begins an image at time_ns, with those mappings of parent (may be NULL) that it had then. Events
+ * can be late, or a scan early: what the image that is replaced had from after time_ns on belongs
+ * to the new one.
+ */
+static int image_begin(struct proc *p, uint64_t time_ns, const struct image *parent, bool named)
+{
+	struct mapping_set *inherited = parent ? parent->set : NULL;
+	struct mapping_set *kept = NULL, *moved = NULL;
+	struct image *replaced = image_at(p, time_ns);
+	struct image *im = image_new(time_ns);
+	bool split = replaced && replaced->set && replaced->set->newest_ns > time_ns;
+	struct image **link;
+	int err = -ENOMEM;
+
+	if (!im)
+		goto out;
+	if (inherited && (split || inherited->newest_ns > time_ns)) {
+		im->set = set_copy(inherited, time_ns, false);
+		if (!im->set)
+			goto out;
+	} else {
+		im->set = set_get(inherited);
+	}
+	if (split) {
+		kept = set_copy(replaced->set, time_ns, false);
+		moved = set_copy(replaced->set, time_ns, true);
+		if (!kept || !moved)
+			goto out;
+		if (!im->set) {
+			im->set = moved;
+			moved = NULL;
+		}
+		for (size_t i = 0; moved && i < moved->count; i++) {
+			if (set_insert(im->set, moved->v[i]))
+				goto out;
+		}
+		set_put(replaced->set);
+		replaced->set = kept;
+		kept = NULL;
+	}
+	if (named)
+		im->named_ns = time_ns;
+	if (replaced && replaced->exit_ns > time_ns) {
+		im->exit_ns = replaced->exit_ns;
+		replaced->exit_ns = 0;
+	}
+	for (link = &p->newest; *link != replaced; link = &(*link)->older)
+		;
+	im->older = replaced;
+	*link = im;
+	im = NULL;
+	err = 0;
+out:
+	set_put(kept);
+	set_put(moved);
+	image_free(im);
+	return err;
+}
+
+struct proctab *proctab_new(void)
+{
+	struct proctab *pt = calloc(1, sizeof(*pt));
+
+	if (!pt)
+		return NULL;
+	pt->proc_buckets = MIN_BUCKETS;
+	pt->procs = calloc(pt->proc_buckets, sizeof(*pt->procs));
+	if (!pt->procs) {
+		free(pt);
+		return NULL;
+	}
+	return pt;
+}
+
+static void proc_free(struct proc *p)
+{
+	while (p->newest) {
+		struct image *im = p->newest;
+
+		p->newest = im->older;
+		image_free(im);
+	}
+	free(p);
+}
+
+void proctab_free(struct proctab *pt)
+{
+	if (!pt)
+		return;
+	for (size_t i = 0; i < pt->proc_buckets; i++) {
+		while (pt->procs[i]) {
+			struct proc *p = pt->procs[i];
+
+			pt->procs[i] = p->next;
+			proc_free(p);
+		}
+	}
+	for (size_t i = 0; i < pt->module_count; i++)
+		free(pt->modules[i]);
+	free(pt->procs);
+	free(pt->modules);
+	free(pt->module_buckets);
+	free(pt);
+}
+
+/* 0 and -1 are what the kernel says of everyone whom the reader's pid namespace can't see. */
+static bool pid_valid(uint32_t pid)
+{
+	return pid != 0 && pid <= INT32_MAX;
+}
+
+static int apply_mmap(struct proctab *pt, const struct ring_event *ev)
+{
+	struct image *im;
+
+	if (!(ev->mmap.prot & PROT_EXEC) || !ev->mmap.len)
+		return 0;
+	im = image_get(pt, ev->pid, ev->time_ns);
+	if (!im)
+		return -ENOMEM;
+	/* The leader is gone, the others go on. */
+	if (im->exit_ns && im->exit_ns < ev->time_ns)
+		im->exit_ns = ev->time_ns;
+	return image_add(pt, im, &ev->mmap, ev->time_ns, false);
+}
+
+static int apply_comm(struct proctab *pt, const struct ring_event *ev)
+{
+	struct image *im;
+
+	if (ev->comm.exec) {
+		struct proc *p = proc_get(pt, ev->pid);
+
+		return p ? image_begin(p, ev->time_ns, NULL, true) : -ENOMEM;
+	}
+	im = image_get(pt, ev->pid, ev->time_ns);
+	if (!im)
+		return -ENOMEM;
+	if (ev->time_ns < im->named_ns)
+		im->named_ns = ev->time_ns;
+	return 0;
+}
+
+static int apply_fork(struct proctab *pt, const struct ring_event *ev)
+{
+	const struct image *parent = NULL;
+	struct proc *p;
+
+	if (ev->pid == ev->fork.parent_pid)
+		return 0;
+	if (pid_valid(ev->fork.parent_pid))
+		parent = image_at(proc_find(pt, ev->fork.parent_pid), ev->time_ns);
+	p = proc_get(pt, ev->pid);
+	if (!p)
+		return -ENOMEM;
+	return image_begin(p, ev->time_ns, parent, parent && parent->named_ns <= ev->time_ns);
+}
+
+static void apply_exit(struct proctab *pt, const struct ring_event *ev)
+{
+	struct image *im = image_at(proc_find(pt, ev->pid), ev->time_ns);
+
+	/* Once the leader is gone, each other thread that ends shows that the image lasted till
+	 * then. */
+	if (im && (ev->pid == ev->tid || im->exit_ns) && ev->time_ns > im->exit_ns)
+		im->exit_ns = ev->time_ns;
+}
+
+int proctab_apply(struct proctab *pt, const struct ring_event *ev)
+{
+	if (!pid_valid(ev->pid))
+		return 0;
+	switch (ev->kind) {
+	case RING_EV_MMAP:
+		return apply_mmap(pt, ev);
+	case RING_EV_COMM:
+		return apply_comm(pt, ev);
+	case RING_EV_FORK:
+		return apply_fork(pt, ev);
+	case RING_EV_EXIT:
+		apply_exit(pt, ev);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* At least one digit of this base, and no more than max; *s is moved behind them. */
+static bool take_number(const char **s, unsigned base, uint64_t max, uint64_t *out)
+{
+	const char *begin = *s;
+	uint64_t value = 0;
+
+	for (;; (*s)++) {
+		unsigned digit;
+
+		if (**s >= '0' && **s <= '9')
+			digit = (unsigned)(**s - '0');
+		else if (**s >= 'a' && **s <= 'f')
+			digit = (unsigned)(**s - 'a') + 10;
+		else
+			break;
+		if (digit >= base)
+			break;
+		if (value > (max - digit) / base)
+			return false;
+		value = value * base + digit;
+	}
+	*out = value;
+	return *s != begin;
+}
+
+static bool take_char(const char **s, char c)
+{
+	if (**s != c)
+		return false;
+	(*s)++;
+	return true;
+}
+
+static bool take_flag(const char **s, char c, uint32_t bit, uint32_t *bits)
+{
+	if (take_char(s, c)) {
+		*bits |= bit;
+		return true;
+	}
+	return take_char(s, '-');
+}
+
+/*
+ * A newline is the one character that the kernel escapes in this file: not even the backslash is,
+ * so that any other sequence stands for itself.
+ */
+static int take_path(const char *s, char *buf, size_t bytes)
+{
+	static const char newline[] = "\\012";
+	size_t len = 0;
+
+	while (*s && *s != '\n') {
+		char c = *s;
+
+		if (!strncmp(s, newline, sizeof(newline) - 1)) {
+			c = '\n';
+			s += sizeof(newline) - 1;
+		} else {
+			s++;
+		}
+		if (len + 1 >= bytes)
+			return -EINVAL;
+		buf[len++] = c;
+	}
+	if (*s == '\n' && s[1])
+		return -EINVAL;
+	buf[len] = '\0';
+	return 0;
+}
+
+int proctab_parse_maps_line(const char *line, struct ring_mmap *out, char *path_buf,
+			    size_t path_bytes)
+{
+	uint64_t start, end, pgoff, major, minor, ino;
+	uint32_t prot = 0, flags;
+	const char *s = line;
+
+	if (!path_bytes)
+		return -EINVAL;
+	if (!take_number(&s, 16, UINT64_MAX, &start) || !take_char(&s, '-') ||
+	    !take_number(&s, 16, UINT64_MAX, &end) || !take_char(&s, ' ') || end <= start)
+		return -EINVAL;
+	if (!take_flag(&s, 'r', PROT_READ, &prot) || !take_flag(&s, 'w', PROT_WRITE, &prot) ||
+	    !take_flag(&s, 'x', PROT_EXEC, &prot))
+		return -EINVAL;
+	if (take_char(&s, 'p'))
+		flags = MAP_PRIVATE;
+	else if (take_char(&s, 's'))
+		flags = MAP_SHARED;
+	else
+		return -EINVAL;
+	if (!take_char(&s, ' ') || !take_number(&s, 16, UINT64_MAX, &pgoff) ||
+	    !take_char(&s, ' ') || !take_number(&s, 16, UINT32_MAX, &major) ||
+	    !take_char(&s, ':') || !take_number(&s, 16, UINT32_MAX, &minor) ||
+	    !take_char(&s, ' ') || !take_number(&s, 10, UINT64_MAX, &ino))
+		return -EINVAL;
+	if (*s && *s != '\n' && *s != ' ')
+		return -EINVAL;
+	while (*s == ' ')
+		s++;
+	if (take_path(s, path_buf, path_bytes))
+		return -EINVAL;
+
+	*out = (struct ring_mmap){
+		.start = start,
+		.len = end - start,
+		.pgoff = pgoff,
+		.ino = ino,
+		.dev_major = (uint32_t)major,
+		.dev_minor = (uint32_t)minor,
+		.prot = prot,
+		.flags = flags,
+		.path = path_buf,
+	};
+	return 0;
+}
+
+/*
+ * Reads a line of at most bytes - 1 bytes. 1, or 0 at the end of the file; *bad says that it is too
+ * long or has a NUL in it; then the whole of it was skipped.
+ */
+static int read_line(FILE *f, char *buf, size_t bytes, bool *bad)
+{
+	size_t len = 0;
+	int c;
+
+	*bad = false;
+	while ((c = getc_unlocked(f)) != EOF && c != '\n') {
+		if (c == '\0' || len + 1 >= bytes)
+			*bad = true;
+		else
+			buf[len++] = (char)c;
+	}
+	buf[len] = '\0';
+	return c == '\n' || len || *bad;
+}
+
+static FILE *open_proc_file(const char *procfs, uint32_t pid, const char *name, int *err)
+{
+	char *path = NULL;
+	FILE *f = NULL;
+
+	*err = 0;
+	if (asprintf(&path, "%s/%u/%s", procfs, pid, name) < 0) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	f = fopen(path, "re");
+	if (!f)
+		*err = -errno;
+	free(path);
+	return f;
+}
+
+static int scan_maps(struct proctab *pt, FILE *f, struct image *im, uint64_t time_ns)
+{
+	char line[MAPS_LINE_BYTES + 1], path[MAPS_LINE_BYTES];
+	struct ring_mmap mm;
+	bool bad;
+	int err;
+
+	errno = 0;
+	for (unsigned n = 0; n < MAPS_MAX_LINES && read_line(f, line, sizeof(line), &bad); n++) {
+		if (bad || proctab_parse_maps_line(line, &mm, path, sizeof(path)))
+			continue;
+		/* Named by prctl(): for the side band it is as anonymous as the others. */
+		if (!strncmp(path, "[anon:", 6))
+			mm.path = "";
+		err = image_add(pt, im, &mm, time_ns, true);
+		if (err)
+			return err;
+	}
+	if (ferror(f))
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t time_ns)
+{
+	FILE *maps = NULL, *comm = NULL;
+	struct proc *p;
+	struct image *im;
+	char name[64];
+	bool bad;
+	int err, comm_err;
+
+	if (!pid_valid(pid))
+		return -ESRCH;
+	maps = open_proc_file(procfs, pid, "maps", &err);
+	if (!maps)
+		return err;
+	/*
+	 * /proc shows the newest image. If the side band has it begin after time_ns, then all that
+	 * is read here is at least that new.
+	 */
+	p = proc_find(pt, pid);
+	if (p && p->newest && p->newest->from_ns > time_ns)
+		time_ns = p->newest->from_ns;
+	im = image_get(pt, pid, time_ns);
+	if (!im) {
+		err = -ENOMEM;
+		goto out;
+	}
+	err = scan_maps(pt, maps, im, time_ns);
+	set_trim(im->set);
+	if (err)
+		goto out;
+	comm = open_proc_file(procfs, pid, "comm", &comm_err);
+	if (comm && read_line(comm, name, sizeof(name), &bad) && time_ns < im->named_ns)
+		im->named_ns = time_ns;
+out:
+	if (comm)
+		fclose(comm);
+	fclose(maps);
+	return err;
+}
+
+int proctab_scan_all(struct proctab *pt, const char *procfs, uint64_t time_ns)
+{
+	DIR *dir = opendir(procfs);
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		uint64_t pid;
+		int err;
+
+		/* parse_u64() takes hexadecimal too, which no directory of a process is. */
+		if (entry->d_name[strspn(entry->d_name, "0123456789")] ||
+		    parse_u64(entry->d_name, 1, INT32_MAX, &pid))
+			continue;
+		err = proctab_scan(pt, procfs, (uint32_t)pid, time_ns);
+		if (err == -ENOMEM) {
+			count = err;
+			break;
+		}
+		if (!err)
+			count++;
+	}
+	closedir(dir);
+	return count;
+}
+
+struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_t addr,
+				 uint64_t time_ns)
+{
+	const struct image *im = image_at(proc_find(pt, pid), time_ns);
+	const struct mapping *m = im ? set_lookup(im->set, addr, time_ns) : NULL;
+
+	if (!m)
+		return (struct proc_addr){0};
+	return (struct proc_addr){
+		.module = proctab_module(pt, m->module_id),
+		.offset = addr - m->start + m->pgoff,
+	};
+}
+
+bool proctab_knows(const struct proctab *pt, uint32_t pid, uint64_t time_ns)
+{
+	const struct image *im = image_at(proc_find(pt, pid), time_ns);
+
+	if (!im)
+		return false;
+	if (im->named_ns <= time_ns)
+		return true;
+	for (size_t i = 0; im->set && i < im->set->count; i++) {
+		if (im->set->v[i].from_ns <= time_ns)
+			return true;
+	}
+	return false;
+}
+
+const struct module *proctab_module(const struct proctab *pt, uint32_t id)
+{
+	return id && id <= pt->module_count ? &pt->modules[id - 1]->m : NULL;
+}
+
+size_t proctab_module_count(const struct proctab *pt)
+{
+	return pt->module_count;
+}
+
+static void proc_expire(struct proc *p, uint64_t time_ns)
+{
+	/* Where the image ends that is looked at: at the beginning of the one before it here. */
+	uint64_t end_ns = UINT64_MAX;
+	struct image **link = &p->newest;
+
+	while (*link) {
+		struct image *im = *link;
+
+		if (end_ns <= time_ns || (im->exit_ns && im->exit_ns < time_ns)) {
+			end_ns = im->from_ns;
+			*link = im->older;
+			image_free(im);
+			continue;
+		}
+		set_expire(im->set, time_ns);
+		/* What has been quiet since then has most likely been loaded whole. */
+		if (im->set && im->set->newest_ns < time_ns)
+			set_trim(im->set);
+		end_ns = im->from_ns;
+		link = &im->older;
+	}
+}
+
+void proctab_expire(struct proctab *pt, uint64_t time_ns)
+{
+	for (size_t i = 0; i < pt->proc_buckets; i++) {
+		struct proc **link = &pt->procs[i];
+
+		while (*link) {
+			struct proc *p = *link;
+
+			proc_expire(p, time_ns);
+			if (p->newest) {
+				link = &p->next;
+				continue;
+			}
+			*link = p->next;
+			proc_free(p);
+			pt->proc_count--;
+		}
+	}
+}

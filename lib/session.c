@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach.h"
+#include "perfev.h"
+
+/*
+ * An event is handed out when a later round has begun and it is this old: a writer on another CPU
+ * takes its time stamp a moment before its record can be seen.
+ */
+#define SETTLE_NS 20000000ull
+
+/* How often the list of online CPUs is looked at. */
+#define HOTPLUG_NS 1000000000ull
+
+/* How long a process can be gone before its mappings are forgotten. */
+#define FORGET_NS 1000000000ull
+
+struct session_cpu {
+	uint32_t cpu;
+	bool open;
+	struct perfev_ring samples, sideband;
+	int sample_fd; /* belongs to sample once that exists */
+	struct attach_sample *sample;
+};
+
+struct session_gate {
+	struct gate_stats stats;
+};
+
+struct session {
+	const struct plan *plan;
+	struct session_opts opts;
+	struct attach *attach;
+	uint32_t command_pid;
+
+	struct session_cpu *cpus; /* by CPU number, all possible ones */
+	uint32_t n_cpus;
+	bool sampling;
+
+	struct pollfd *fds; /* pidfds, then rings */
+	size_t n_fds, n_pidfds, n_pids_alive;
+	int *pidfds;
+
+	struct ring_decoder decoder;
+	struct ring_queue *queue;
+	struct ring_stats samples_stats, sideband_stats;
+	uint64_t late;
+	uint64_t round_ns, hotplug_ns, watchdog_ns;
+	uint64_t started_ns, stopped_ns;
+	int sink_err;
+
+	/* throttling, told by the side band */
+	uint64_t throttled, throttled_ns, *throttled_since;
+
+	/* gathered at the stop, and from CPUs that went away */
+	struct perfev_count count;
+	double missed;
+	uint64_t period_value, period_runs; /* for the mean period */
+	struct tick_counters counters;
+	struct session_gate *gates;
+	struct account_gate *account_gates;
+	struct account_lost lost[4];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+int session_new(const struct plan *plan, const struct session_opts *opts, struct session **out,
+		struct failure *f)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	struct rlimit files;
+
+	if (!s)
+		return failure_nomem(f);
+	s->plan = plan;
+	s->opts = *opts;
+	s->n_cpus = plan->config.n_cpus;
+	s->cpus = calloc(s->n_cpus, sizeof(*s->cpus));
+	s->throttled_since = calloc(s->n_cpus, sizeof(*s->throttled_since));
+	s->gates = calloc(plan->n_gates + 1, sizeof(*s->gates));
+	s->account_gates = calloc(plan->n_gates + 1, sizeof(*s->account_gates));
+	s->queue = ring_queue_new();
+	if (!s->cpus || !s->throttled_since || !s->gates || !s->account_gates || !s->queue ||
+	    ring_decoder_init(&s->decoder)) {
+		session_free(s);
+		return failure_nomem(f);
+	}
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		s->cpus[i] = (struct session_cpu){.cpu = i, .sample_fd = -1};
+	/* Each probe of each target, and three events for each CPU, are files. */
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	*out = s;
+	return 0;
+}
+
+static int explain_open(int err, uint32_t cpu, const char *what, const struct session *s,
+			struct failure *f)
+{
+	const char *event = plan_event_text(s->plan);
+
+	switch (-err) {
+	case EPERM:
+	case EACCES:
+		return failure_set(f, EXIT_CANT, err,
+				   "cannot open the %s on CPU %" PRIu32
+				   ": %s: sampling all processes "
+				   "needs CAP_PERFMON (or kernel.perf_event_paranoid at most -1)",
+				   what, cpu, strerror(-err));
+	case EMFILE:
+	case ENFILE:
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot open the %s on CPU %" PRIu32
+				   ": %s: raise the limit of open files (ulimit -n)",
+				   what, cpu, strerror(-err));
+	case ENOENT:
+	case EOPNOTSUPP:
+		return failure_set(f, EXIT_CANT, err,
+				   "this machine cannot sample %s (%s): use -e cpu-clock", event,
+				   strerror(-err));
+	case EBUSY:
+	case ENOSPC:
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot open the %s (%s) on CPU %" PRIu32
+				   ": %s: all of its counters or breakpoints are in use",
+				   what, event, cpu, strerror(-err));
+	case EINVAL:
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot open the %s (%s) on CPU %" PRIu32
+				   ": the kernel refuses these settings",
+				   what, event, cpu);
+	default:
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot open the %s (%s) on CPU %" PRIu32 ": %s", what, event,
+				   cpu, strerror(-err));
+	}
+}
+
+static int explain_ring(int err, uint32_t cpu, const struct session *s, struct failure *f)
+{
+	if (err == -EPERM)
+		return failure_set(f, EXIT_CANT, err,
+				   "cannot map the ring of CPU %" PRIu32
+				   ": more locked memory than allowed: make it smaller with -m, or "
+				   "raise kernel.perf_event_mlock_kb",
+				   cpu);
+	if (err == -ENOMEM)
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot map the ring of CPU %" PRIu32
+				   ": not enough memory for %" PRIu32
+				   " KiB: make it smaller with -m",
+				   cpu, s->plan->ring_bytes >> 10);
+	return explain_open(err, cpu, "ring", s, f);
+}
+
+/* ---- CPUs ---- */
+
+static int listen_cpu(struct session *s, uint32_t cpu, struct failure *f)
+{
+	struct session_cpu *c = &s->cpus[cpu];
+	int err;
+
+	err = perfev_ring_open(&c->sideband, RING_SIDEBAND, cpu, s->plan->sideband_bytes);
+	if (!err) {
+		err = perfev_ring_open(&c->samples, RING_SAMPLES, cpu, s->plan->ring_bytes);
+		if (err)
+			perfev_ring_close(&c->sideband);
+	}
+	if (err)
+		return explain_ring(err, cpu, s, f);
+	c->open = true;
+	return 0;
+}
+
+/* Only with its program attached is the event enabled: each count belongs to a possible run. */
+static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
+{
+	struct session_cpu *c = &s->cpus[cpu];
+	int err = attach_ring(s->attach, cpu, c->samples.fd);
+
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot use the ring of CPU %" PRIu32 ": %s",
+				   cpu, strerror(-err));
+	c->sample_fd = perfev_open(&s->plan->attr, cpu);
+	if (c->sample_fd < 0) {
+		err = c->sample_fd;
+		return explain_open(err, cpu, "sampling event", s, f);
+	}
+	err = perfev_redirect(c->sample_fd, c->sideband.fd);
+	if (!err)
+		err = attach_sample(s->attach, c->sample_fd, &c->sample);
+	if (err) {
+		close(c->sample_fd);
+		c->sample_fd = -1;
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot run the sampling program on %s of CPU %" PRIu32 ": %s",
+				   plan_event_text(s->plan), cpu, strerror(-err));
+	}
+	return 0;
+}
+
+/*
+ * What a CPU's event counted beyond what our program ran for. The program counts the periods of its
+ * runs; a clock's last period is not over when it is stopped, so that only whole periods are
+ * missed.
+ */
+static void count_cpu(struct session *s, struct session_cpu *c)
+{
+	struct perfev_count count = {};
+	struct tick_counters runs = {};
+	double period, missed;
+
+	if (c->sample_fd < 0 || perfev_count(c->sample_fd, &count) ||
+	    attach_counters(s->attach, c->cpu, &runs))
+		return;
+	s->count.value += count.value;
+	s->count.enabled_ns += count.enabled_ns;
+	s->count.running_ns += count.running_ns;
+	s->period_value += runs.runs_weight;
+	s->period_runs += runs.runs;
+	if (s->plan->attr.freq && !s->plan->event.is_clock && !runs.runs)
+		return;
+	period = runs.runs ? (double)runs.runs_weight / runs.runs : s->plan->attr.sample_period;
+	if (s->plan->event.is_clock && !runs.runs)
+		period = s->plan->attr.freq ? 1e9 / s->plan->attr.sample_freq
+					    : s->plan->attr.sample_period;
+	missed = ((double)count.value - runs.runs_weight) / period;
+	if (missed >= 1)
+		s->missed += (uint64_t)missed;
+}
+
+static void close_cpu(struct session *s, struct session_cpu *c)
+{
+	if (c->sample) {
+		perfev_disable(c->sample_fd);
+		count_cpu(s, c);
+		attach_sample_free(c->sample); /* closes sample_fd */
+		c->sample = NULL;
+		c->sample_fd = -1;
+	}
+}
+
+static void forget_cpu(struct session *s, struct session_cpu *c)
+{
+	close_cpu(s, c);
+	perfev_ring_close(&c->samples);
+	perfev_ring_close(&c->sideband);
+	c->open = false;
+}
+
+int session_listen(struct session *s, struct failure *f)
+{
+	/* A CPU without a listener could hide an exec or a fork, also where nothing is sampled. */
+	for (size_t i = 0; i < s->plan->host->n_online; i++) {
+		int err = listen_cpu(s, s->plan->host->online[i], f);
+
+		if (err)
+			return err;
+	}
+	s->round_ns = s->hotplug_ns = now_ns();
+	return 0;
+}
+
+void session_set_command(struct session *s, uint32_t pid)
+{
+	s->command_pid = pid;
+}
+
+static bool is_sampled(const struct session *s, uint32_t cpu)
+{
+	if (s->plan->all_cpus)
+		return true;
+	for (size_t i = 0; i < s->plan->opts->n_cpus; i++)
+		if (s->plan->opts->cpus[i] == cpu)
+			return true;
+	return false;
+}
+
+/* The descriptors that poll() waits for: processes, then the rings of open CPUs. */
+static int make_fds(struct session *s)
+{
+	size_t n = 0;
+	struct pollfd *fds = calloc(s->n_pidfds + 2 * s->n_cpus + 1, sizeof(*fds));
+
+	if (!fds)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n_pidfds; i++)
+		fds[n++] = (struct pollfd){.fd = s->pidfds[i], .events = POLLIN};
+	for (uint32_t i = 0; i < s->n_cpus; i++) {
+		if (!s->cpus[i].open)
+			continue;
+		fds[n++] = (struct pollfd){.fd = s->cpus[i].samples.fd, .events = POLLIN};
+		fds[n++] = (struct pollfd){.fd = s->cpus[i].sideband.fd, .events = POLLIN};
+	}
+	free(s->fds);
+	s->fds = fds;
+	s->n_fds = n;
+	return 0;
+}
+
+/* Learns of the targets' ends. A process that is gone already counts as ended. */
+static int watch_targets(struct session *s, struct failure *f)
+{
+	size_t n = s->command_pid ? 1 : s->plan->n_target_pids;
+
+	s->pidfds = calloc(n + 1, sizeof(*s->pidfds));
+	if (!s->pidfds)
+		return failure_nomem(f);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t pid = s->command_pid ? s->command_pid : s->plan->target_pids[i];
+		int fd = syscall(SYS_pidfd_open, pid, 0);
+
+		if (fd < 0 && errno == ESRCH)
+			continue;
+		if (fd < 0)
+			return failure_set(f, EXIT_RUN, -errno,
+					   "cannot watch process %" PRIu32 ": %s", pid,
+					   strerror(errno));
+		s->pidfds[s->n_pidfds++] = fd;
+	}
+	s->n_pids_alive = s->n_pidfds;
+	return make_fds(s) ? failure_nomem(f) : 0;
+}
+
+int session_attach(struct session *s, struct failure *f)
+{
+	int err = attach_load(s->plan, s->opts.object, s->opts.object_bytes, s->command_pid,
+			      &s->attach, f);
+
+	if (!err)
+		err = watch_targets(s, f);
+	if (!err)
+		err = attach_gates(s->attach, f);
+	return err;
+}
+
+int session_start(struct session *s, struct failure *f)
+{
+	s->started_ns = now_ns();
+	s->sampling = true;
+	for (size_t i = 0; i < s->plan->n_cpus; i++) {
+		int err = sample_cpu(s, s->plan->cpus[i], f);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * CPUs that have gone take their events with them: what they counted is read and their rings are
+ * emptied. CPUs that have come are sampled. Neither ends the run: a CPU may go again meanwhile.
+ */
+static void follow_hotplug(struct session *s)
+{
+	uint32_t *online = NULL;
+	size_t n = 0, at = 0;
+	bool changed = false;
+
+	if (host_read_online(&online, &n))
+		return;
+	for (uint32_t cpu = 0; cpu < s->n_cpus; cpu++) {
+		struct session_cpu *c = &s->cpus[cpu];
+		bool is_online = at < n && online[at] == cpu;
+
+		at += is_online;
+		if (is_online == c->open)
+			continue;
+		changed = true;
+		if (!is_online)
+			forget_cpu(s, c);
+		else if (!listen_cpu(s, cpu, NULL) && s->sampling && is_sampled(s, cpu))
+			sample_cpu(s, cpu, NULL);
+	}
+	free(online);
+	if (changed)
+		make_fds(s);
+}
+
+/* ---- events ---- */
+
+static int push(const struct ring_event *ev, void *arg)
+{
+	struct session *s = arg;
+
+	s->sink_err = ring_queue_push(s->queue, ev);
+	return s->sink_err;
+}
+
+static void drain(struct session *s)
+{
+	for (uint32_t i = 0; i < s->n_cpus; i++) {
+		struct session_cpu *c = &s->cpus[i];
+
+		if (!c->open)
+			continue;
+		perfev_ring_read(&c->sideband, &s->decoder, push, s, &s->sideband_stats);
+		perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
+	}
+}
+
+static void throttle(struct session *s, const struct ring_event *ev)
+{
+	uint64_t *since;
+
+	if (ev->cpu >= s->n_cpus)
+		return;
+	since = &s->throttled_since[ev->cpu];
+	if (ev->kind == RING_EV_THROTTLE) {
+		s->throttled++;
+		*since = ev->time_ns;
+	} else if (*since) {
+		s->throttled_ns += ev->time_ns > *since ? ev->time_ns - *since : 0;
+		*since = 0;
+	}
+}
+
+static int deliver(const struct ring_event *ev, void *arg)
+{
+	struct session *s = arg;
+
+	if (ev->kind == RING_EV_THROTTLE || ev->kind == RING_EV_UNTHROTTLE)
+		throttle(s, ev);
+	return s->opts.event(ev, s->opts.arg);
+}
+
+static int settle(struct session *s, uint64_t until_ns)
+{
+	long n = ring_queue_flush(s->queue, until_ns, deliver, s, &s->late);
+
+	if (n < 0)
+		return n;
+	if (s->opts.settled && until_ns > FORGET_NS)
+		s->opts.settled(until_ns - FORGET_NS, s->opts.arg);
+	return 0;
+}
+
+int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, struct failure *f)
+{
+	struct timespec ts = {.tv_sec = timeout_ns / 1000000000,
+			      .tv_nsec = timeout_ns % 1000000000};
+	uint64_t settled, now, watchdog_every = s->plan->config.max_open_ns / 4;
+	int err, n;
+
+	n = ppoll(s->fds, s->n_fds, &ts, mask);
+	if (n < 0 && errno != EINTR)
+		return failure_set(f, EXIT_RUN, -errno, "cannot wait for samples: %s",
+				   strerror(errno));
+	for (size_t i = 0; n > 0 && i < s->n_pidfds; i++) {
+		if (s->fds[i].fd >= 0 && s->fds[i].revents) {
+			s->fds[i].fd = -1; /* poll() leaves it out from now on */
+			close(s->pidfds[i]);
+			s->pidfds[i] = -1;
+			s->n_pids_alive--;
+		}
+	}
+	now = now_ns();
+	settled = s->round_ns < now - SETTLE_NS ? s->round_ns : now - SETTLE_NS;
+	drain(s);
+	s->round_ns = now;
+	if (s->sink_err)
+		return failure_nomem(f);
+	err = settle(s, settled);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot process samples: %s", strerror(-err));
+	if (now - s->hotplug_ns >= HOTPLUG_NS) {
+		s->hotplug_ns = now;
+		follow_hotplug(s);
+	}
+	if (watchdog_every && now - s->watchdog_ns >= watchdog_every) {
+		s->watchdog_ns = now;
+		attach_watchdog(s->attach, now);
+	}
+	return (s->command_pid || s->plan->n_target_pids) && !s->n_pids_alive ? SESSION_TARGETS_GONE
+									      : SESSION_RUNNING;
+}
+
+int session_stop(struct session *s, struct failure *f)
+{
+	int err = 0;
+
+	if (s->stopped_ns)
+		return 0;
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		if (s->cpus[i].sample)
+			perfev_disable(s->cpus[i].sample_fd);
+	s->stopped_ns = now_ns();
+	s->sampling = false;
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		close_cpu(s, &s->cpus[i]);
+	for (size_t i = 0; i < s->plan->n_gates && !err; i++)
+		err = attach_gate_stats(s->attach, i, s->stopped_ns, &s->gates[i].stats);
+	if (!err)
+		err = attach_counters_sum(s->attach, &s->counters);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot read the counts: %s", strerror(-err));
+	attach_detach(s->attach);
+	drain(s);
+	if (s->sink_err)
+		return failure_nomem(f);
+	err = settle(s, UINT64_MAX);
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		if (s->throttled_since[i] && s->stopped_ns > s->throttled_since[i])
+			s->throttled_ns += s->stopped_ns - s->throttled_since[i];
+	return err ? failure_set(f, EXIT_RUN, err, "cannot process samples: %s", strerror(-err))
+		   : 0;
+}
+
+/* ---- account ---- */
+
+void session_account(struct session *s, struct account *a)
+{
+	const struct tick_counters *c = &s->counters;
+	uint64_t rate = 0;
+
+	a->kernel = s->plan->host->kernel;
+	a->event = plan_event_text(s->plan);
+	a->duration_ns = s->stopped_ns - s->started_ns;
+	a->seen = c->seen;
+	a->kept = c->kept;
+	a->outside = c->outside;
+	a->filtered = c->filtered;
+	a->lost = c->lost_ring + c->lost_scratch;
+	s->lost[0] = (struct account_lost){.cause = "ring_full", .n = c->lost_ring};
+	s->lost[1] = (struct account_lost){.cause = "no_scratch", .n = c->lost_scratch};
+	a->lost_by = s->lost;
+	a->n_lost_by = 2;
+	a->missed = s->missed;
+	a->elsewhere = c->elsewhere;
+	a->idle = c->idle;
+	a->runs = c->runs;
+	a->mean_period = s->period_runs ? s->period_value / s->period_runs : 0;
+	a->requested_freq = s->plan->attr.freq ? s->plan->attr.sample_freq : 0;
+	if (!host_read_u64("/proc/sys/kernel/perf_event_max_sample_rate", &rate))
+		a->max_sample_rate = rate;
+	a->throttled = s->throttled;
+	a->throttled_ns = s->throttled_ns;
+	a->enabled_ns = s->count.enabled_ns;
+	a->running_ns = s->count.running_ns;
+	a->ring_truncated = s->samples_stats.truncated + s->sideband_stats.truncated;
+	a->ring_oversized = s->samples_stats.oversized + s->sideband_stats.oversized;
+	a->ring_unknown = s->samples_stats.unknown + s->sideband_stats.unknown;
+	a->ring_late = s->late;
+
+	for (size_t i = 0; i < s->plan->n_gates; i++) {
+		const struct gate_stats *st = &s->gates[i].stats;
+		struct account_gate *g = &s->account_gates[i];
+
+		g->spec = s->plan->gates[i].opt->spec.text;
+		g->scope = opts_scope_name(s->plan->gates[i].info.scope);
+		g->opens = st->opens;
+		g->entries = st->entries;
+		g->open_ns = st->open_ns;
+		g->kept = st->kept;
+		g->unbalanced = st->unbalanced;
+		g->recovered_by = (struct account_recovered){
+			.unwound = st->recovered[GATE_RECOVERED_UNWOUND],
+			.thread_exit = st->recovered[GATE_RECOVERED_THREAD_EXIT],
+			.exec = st->recovered[GATE_RECOVERED_EXEC],
+			.killed = st->recovered[GATE_RECOVERED_KILLED],
+		};
+		for (int j = 0; j < GATE_RECOVERED_N; j++)
+			g->recovered += st->recovered[j];
+		g->forced = st->forced;
+		g->no_room = st->no_room;
+		g->typical_ns = attach_typical_ns(st);
+	}
+	a->gates = s->account_gates;
+	a->n_gates = s->plan->n_gates;
+}
+
+uint64_t session_sideband_lost(const struct session *s)
+{
+	return s->sideband_stats.lost;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; s->cpus && i < s->n_cpus; i++)
+		forget_cpu(s, &s->cpus[i]);
+	attach_free(s->attach);
+	for (size_t i = 0; s->pidfds && i < s->n_pidfds; i++)
+		if (s->pidfds[i] >= 0)
+			close(s->pidfds[i]);
+	free(s->pidfds);
+	free(s->fds);
+	free(s->cpus);
+	free(s->throttled_since);
+	free(s->gates);
+	free(s->account_gates);
+	ring_queue_free(s->queue);
+	ring_decoder_release(&s->decoder);
+	free(s);
+}

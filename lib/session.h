@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_SESSION_H
+#define SAMPLEGATE_SESSION_H
+
+/*
+ * A run on this kernel: new, open (programs loaded, rings mapped, probes attached), start
+ * (sampling), poll (events in the order of time), stop (everything detached, the last events handed
+ * out), free. Everything that it creates in the kernel is held by descriptors and goes with the
+ * process, however that ends.
+ */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "account.h"
+#include "failure.h"
+#include "plan.h"
+#include "ring.h"
+
+struct session;
+
+struct session_opts {
+	const void *object; /* the BPF object file */
+	size_t object_bytes;
+	/* Gets each event, in the order of time; negative return values end the run. */
+	int (*event)(const struct ring_event *ev, void *arg);
+	/* All events before that time have been handed out. */
+	void (*settled)(uint64_t time_ns, void *arg);
+	void *arg;
+};
+
+/* plan must outlive the session. */
+int session_new(const struct plan *plan, const struct session_opts *opts, struct session **out,
+		struct failure *f);
+/*
+ * Side band first, so that no process escapes between it and the caller's reading of /proc; then
+ * session_attach() loads and attaches.
+ */
+int session_listen(struct session *s, struct failure *f);
+int session_attach(struct session *s, struct failure *f);
+
+/* The started command; it becomes a target when it calls exec. To be called before attach. */
+void session_set_command(struct session *s, uint32_t pid);
+
+/* Begins sampling. */
+int session_start(struct session *s, struct failure *f);
+
+enum session_state {
+	SESSION_RUNNING,
+	SESSION_TARGETS_GONE, /* the command, or all of -p and -t, have ended */
+};
+
+/*
+ * Waits at most timeout_ns, or until there is something to do or a signal arrives (mask: signals
+ * blocked while waiting), then drains the rings. Returns an enum session_state or a negative errno.
+ */
+int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, struct failure *f);
+
+/* Ends sampling, reads all counts, detaches, and hands out the last events. */
+int session_stop(struct session *s, struct failure *f);
+
+/* After session_stop(): fills in the counted parts of *a. The arrays belong to the session. */
+void session_account(struct session *s, struct account *a);
+
+/* How many records the rings have lost of the side band: names may be missing. */
+uint64_t session_sideband_lost(const struct session *s);
+
+void session_free(struct session *s);
+
+#endif

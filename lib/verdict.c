@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verdict.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "human.h"
+
+int verdict(const struct account *a, const struct plan *plan, struct failure *f)
+{
+	uint64_t opens = 0, open_ns = 0, typical_ns = 0, period_ns = 0;
+	char typical[HUMAN_BYTES], period[HUMAN_BYTES], total[HUMAN_BYTES], count[HUMAN_BYTES];
+
+	if (a->kept)
+		return 0;
+	for (size_t i = 0; i < a->n_gates; i++) {
+		opens += a->gates[i].opens;
+		open_ns += a->gates[i].open_ns;
+		if (a->gates[i].typical_ns > typical_ns)
+			typical_ns = a->gates[i].typical_ns;
+	}
+	if (plan->attr.freq)
+		period_ns = 1000000000 / plan->attr.sample_freq;
+	else if (plan->event.is_clock)
+		period_ns = plan->attr.sample_period;
+	if (!a->seen)
+		return failure_set(
+			f, EXIT_NO_MATCH, -ENODATA, "no sample of the target was taken: %s",
+			a->runs ? "it did not run while others did" : "the event never fired");
+	if (a->lost)
+		return failure_set(
+			f, EXIT_NO_MATCH, -ENODATA,
+			"every sample that matched was lost: make the rings larger with -m");
+	if (plan->config.outside)
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+				   "none of the samples fell outside of the gate");
+	if (!a->n_gates)
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA, "no sample was kept");
+	if (!opens && !plan->opts->start_open)
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+				   "the gate never opened: nobody entered it while it was watched");
+	if (!typical_ns)
+		typical_ns = opens ? open_ns / opens : 0;
+	if (!period_ns)
+		return failure_set(
+			f, EXIT_NO_MATCH, -ENODATA,
+			"the gate opened %s times for %s in all, and no sample fell inside",
+			human_count(count, opens), human_duration(total, open_ns));
+	return failure_set(
+		f, EXIT_NO_MATCH, -ENODATA,
+		"the gate opened %s times for %s in all, and no sample fell inside: a typical "
+		"opening lasts %s and a sample is taken every %s; raise -F, or run longer",
+		human_count(count, opens), human_duration(total, open_ns),
+		human_duration(typical, typical_ns), human_duration(period, period_ns));
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* gatedprof: samples that fall inside an open gate, as folded stacks. */
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "account.h"
+#include "args.h"
+#include "collect.h"
+#include "command.h"
+#include "failure.h"
+#include "host.h"
+#include "opts.h"
+#include "outfile.h"
+#include "plan.h"
+#include "session.h"
+#include "verdict.h"
+
+#include "gatedprof.skel.h"
+
+#define TOOL	"gatedprof"
+#define POLL_NS 100000000ull
+
+const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
+
+static volatile sig_atomic_t stop_signal;
+static unsigned int verbose;
+
+static const struct argp_option options[] = {
+	ARGS_COMMON,
+	{NULL, 0, NULL, 0, "Gates:", 2},
+	{"gate", 'g', "SPEC", 0,
+	 "keep what falls inside: u:PATH:FUNCTION, syscall:NAME, k:FUNCTION, or BEGIN..END of any "
+	 "two "
+	 "of u:PATH:FUNC[+OFF], ur:PATH:FUNC, U:PATH:PROVIDER:NAME, t:CATEGORY:NAME, k:FUNC, "
+	 "kr:FUNC; "
+	 "several -g are a union",
+	 2},
+	{"scope", OPTS_SCOPE, "SCOPE", 0,
+	 "for whom a gate is open: thread (default), process, cpu, system", 2},
+	{"outside", OPTS_OUTSIDE, NULL, 0, "keep what falls outside instead", 2},
+	{"start", OPTS_START, "open", 0, "open from the beginning, until the first close", 2},
+	{"max-open", OPTS_MAX_OPEN, "TIME", 0, "close what has been open for longer", 2},
+	{"unsafe-uretprobe", OPTS_UNSAFE_URETPROBE, NULL, 0,
+	 "watch returns by replacing return addresses: can break the target", 2},
+	{},
+};
+
+static const char doc[] =
+	"Profiles only while a gate is open: inside a function, a system call, a request.\v"
+	"DURATION is 10 (seconds), 500ms, 2m; without it, until Ctrl-C or the COMMAND's end.\n"
+	"Folded stacks go to stdout, everything else to stderr.\n\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 this kernel or these privileges can't do "
+	"it, "
+	"4 nothing matched.\n\n"
+	"  gatedprof -g u:libsqlite3:sqlite3_step -- sqlite3 db 'select ...' > out.folded\n"
+	"  gatedprof -g syscall:write -a 10 > out.folded\n"
+	"  gatedprof -g u:/usr/sbin/app:handle_request -p 4711 -F 999 30 > out.folded";
+
+static int complain(const struct failure *f)
+{
+	fprintf(stderr, TOOL ": %s\n", f->text);
+	return f->exit_code;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct opts *o = state->input;
+	struct failure f = {};
+	int err;
+
+	if (key == 'h')
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+	err = opts_set(o, key == ARGP_KEY_ARG ? OPTS_DURATION : key, arg, &f);
+	if (err == -ENOENT)
+		return ARGP_ERR_UNKNOWN;
+	if (err)
+		exit(complain(&f));
+	return 0;
+}
+
+/* The command is everything behind the first "--", whatever order the options are in. */
+static int split_command(int argc, char **argv, struct opts *o)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			continue;
+		if (i + 1 < argc)
+			o->command = argv + i + 1;
+		return i;
+	}
+	return argc;
+}
+
+static void on_signal(int sig)
+{
+	stop_signal = sig;
+}
+
+/* Signals are let in only while waiting. SIGPIPE is an error of the write that met it. */
+static void catch_signals(sigset_t *waiting)
+{
+	struct sigaction act = {.sa_handler = on_signal};
+	sigset_t block;
+
+	sigemptyset(&block);
+	sigaddset(&block, SIGINT);
+	sigaddset(&block, SIGTERM);
+	sigprocmask(SIG_BLOCK, &block, waiting);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int libbpf_says(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (verbose < (level == LIBBPF_DEBUG ? 2u : 1u))
+		return 0;
+	return vfprintf(stderr, format, args);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void say_ready(const struct opts *o, const struct plan *plan)
+{
+	const char *line = plan->notes.s;
+	size_t n;
+
+	if (o->ready_fd >= 0)
+		dprintf(o->ready_fd, "ready\n");
+	if (o->quiet)
+		return;
+	for (; line && *line; line += n + (line[n] == '\n')) {
+		n = strcspn(line, "\n");
+		fprintf(stderr, TOOL ": %.*s\n", (int)n, line);
+	}
+	fprintf(stderr, TOOL ": ready (%zu gate%s, %s%s)\n", plan->n_gates,
+		plan->n_gates == 1 ? "" : "s", plan_event_text(plan),
+		!o->event && !plan->host->has_pmu ? ": this machine has no hardware PMU" : "");
+}
+
+static int on_event(const struct ring_event *ev, void *arg)
+{
+	return collect_event(arg, ev);
+}
+
+static void on_settled(uint64_t time_ns, void *arg)
+{
+	collect_settled(arg, time_ns);
+}
+
+static int watch(struct session *s, const struct opts *o, const sigset_t *waiting,
+		 struct failure *f)
+{
+	uint64_t end_ns = o->duration_ns ? now_ns() + o->duration_ns : UINT64_MAX;
+	int state = SESSION_RUNNING;
+
+	while (state == SESSION_RUNNING && !stop_signal) {
+		uint64_t now = now_ns();
+
+		if (now >= end_ns)
+			break;
+		state = session_poll(s, end_ns - now < POLL_NS ? end_ns - now : POLL_NS, waiting,
+				     f);
+	}
+	return state < 0 ? state : 0;
+}
+
+struct outputs {
+	struct outfile *folded, *samples, *summary;
+};
+
+static int open_output(const char *option, const char *path, struct outfile **out,
+		       struct failure *f)
+{
+	int err = path ? outfile_open(path, out) : 0;
+
+	return err ? failure_set(f, EXIT_RUN, err, "%s: cannot write %s: %s", option, path,
+				 strerror(-err))
+		   : 0;
+}
+
+static int commit(const char *option, const char *path, struct outfile **of, struct failure *f)
+{
+	int err = *of ? outfile_commit(*of) : 0;
+
+	*of = NULL;
+	return err ? failure_set(f, EXIT_RUN, err,
+				 "%s: could not write %s, which is incomplete or "
+				 "unchanged: %s",
+				 option, path, strerror(-err))
+		   : 0;
+}
+
+/* Everything after the last sample; the exit code is part of what is written. */
+static int finish(struct session *s, struct collect *c, const struct plan *plan,
+		  struct outputs *out, struct failure *f)
+{
+	const struct opts *o = plan->opts;
+	const char *folded = o->output ? o->output : "-";
+	struct account a = {.tool = TOOL, .version = SAMPLEGATE_VERSION};
+	struct failure nothing = {};
+	int err;
+
+	session_account(s, &a);
+	err = collect_write(c, outfile_stream(out->folded), NULL);
+	if (!err)
+		err = collect_account(c, &a, (struct account_gate *)a.gates);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
+	verdict(&a, plan, &nothing);
+	err = commit("-o", folded, &out->folded, f);
+	if (!err)
+		err = commit("--samples", o->samples, &out->samples, f);
+	a.exit_code = err ? EXIT_RUN : nothing.exit_code;
+	if (out->summary) {
+		account_write_json(outfile_stream(out->summary), &a, NULL, NULL);
+		if (err)
+			commit("--summary", o->summary, &out->summary, NULL);
+		else
+			err = commit("--summary", o->summary, &out->summary, f);
+	}
+	if (!o->quiet) {
+		account_print_summary(stderr, &a);
+		if (session_sideband_lost(s))
+			fprintf(stderr,
+				TOOL ": %llu side-band records lost: names may be missing\n",
+				(unsigned long long)session_sideband_lost(s));
+	}
+	if (!err && nothing.exit_code) {
+		*f = nothing;
+		err = -ENODATA;
+	}
+	return err;
+}
+
+static int run(const struct opts *o, struct failure *f)
+{
+	struct command command = COMMAND_NONE;
+	struct outputs out = {};
+	struct session *s = NULL;
+	struct collect *c = NULL;
+	struct session_opts so = {.event = on_event, .settled = on_settled};
+	struct host host = {};
+	struct plan plan = {};
+	sigset_t waiting;
+	int err;
+
+	err = host_probe(&host, f);
+	if (!err)
+		err = plan_make(o, &host, plan_tgid, &plan, f);
+	if (!err)
+		err = open_output("-o", o->output ? o->output : "-", &out.folded, f);
+	if (!err)
+		err = open_output("--samples", o->samples, &out.samples, f);
+	if (!err)
+		err = open_output("--summary", o->summary, &out.summary, f);
+	if (err)
+		goto out;
+	catch_signals(&waiting);
+	if (plan.n_gates)
+		host_probe_bpf(&host);
+	if (o->command)
+		err = command_start(&command, o->command, f);
+	if (!err && collect_new(&plan, out.samples ? outfile_stream(out.samples) : NULL, &c))
+		err = failure_nomem(f);
+	so.object = gatedprof_bpf__elf_bytes(&so.object_bytes);
+	so.arg = c;
+	if (!err)
+		err = session_new(&plan, &so, &s, f);
+	if (!err)
+		err = session_listen(s, f);
+	if (!err && collect_scan(c, "/proc", now_ns()))
+		err = failure_nomem(f);
+	if (!err) {
+		session_set_command(s, command.pid);
+		err = session_attach(s, f);
+	}
+	if (!err)
+		err = session_start(s, f);
+	if (err)
+		goto out;
+	say_ready(o, &plan);
+	if (o->command)
+		err = command_go(&command, o->command[0], f);
+	if (!err)
+		err = watch(s, o, &waiting, f);
+	if (!err)
+		err = session_stop(s, f);
+	command_end(&command);
+	if (!err)
+		err = finish(s, c, &plan, &out, f);
+	if (o->command && !o->quiet && WIFEXITED(command.status) && WEXITSTATUS(command.status))
+		fprintf(stderr, TOOL ": %s exited with status %d\n", o->command[0],
+			WEXITSTATUS(command.status));
+out:
+	command_end(&command);
+	outfile_abort(out.folded);
+	outfile_abort(out.samples);
+	outfile_abort(out.summary);
+	session_free(s);
+	collect_free(c);
+	plan_release(&plan);
+	host_release(&host);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[DURATION] [-- COMMAND ...]",
+		.doc = doc,
+	};
+	struct failure f = {};
+	struct opts o;
+	int err;
+
+	opts_init(&o);
+	argp_err_exit_status = EXIT_WRONG_USAGE;
+	argp_parse(&argp, split_command(argc, argv, &o), argv, 0, NULL, &o);
+	verbose = o.verbose;
+	libbpf_set_print(libbpf_says);
+	err = opts_finish(&o, &f);
+	if (!err)
+		err = run(&o, &f);
+	opts_release(&o);
+	return err ? complain(&f) : EXIT_DONE;
+}
