@@ -530,7 +530,8 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 
 	op->busy = 1;
 	barrier();
-	if (fresh.stack != op->stack)
+	/* Coroutines' stacks can't be told apart: each may be another. */
+	if (fresh.stack != op->stack || fresh.stack == GATE_STACK_OTHER)
 		op->mixed = 1;
 	/* An entry at or above a saved stack pointer of this stack: that one's frame is gone. */
 	if (op->mixed) {
@@ -806,44 +807,79 @@ static __always_inline bool gate_is_open(const struct gate_ref *g, struct gate_s
 
 /* ---- tail jumps ---- */
 
+/* The barriers keep the compiler from choosing an address of the context first, and loading then.
+ */
 static __always_inline __u64 gate_reg(const struct pt_regs *ctx, __u8 reg)
 {
+	__u64 v = 0;
+
 	switch (reg) {
 	case 0:
-		return ctx->ax;
+		v = ctx->ax;
+		barrier_var(v);
+		break;
 	case 1:
-		return ctx->cx;
+		v = ctx->cx;
+		barrier_var(v);
+		break;
 	case 2:
-		return ctx->dx;
+		v = ctx->dx;
+		barrier_var(v);
+		break;
 	case 3:
-		return ctx->bx;
+		v = ctx->bx;
+		barrier_var(v);
+		break;
 	case 4:
-		return ctx->sp;
+		v = ctx->sp;
+		barrier_var(v);
+		break;
 	case 5:
-		return ctx->bp;
+		v = ctx->bp;
+		barrier_var(v);
+		break;
 	case 6:
-		return ctx->si;
+		v = ctx->si;
+		barrier_var(v);
+		break;
 	case 7:
-		return ctx->di;
+		v = ctx->di;
+		barrier_var(v);
+		break;
 	case 8:
-		return ctx->r8;
+		v = ctx->r8;
+		barrier_var(v);
+		break;
 	case 9:
-		return ctx->r9;
+		v = ctx->r9;
+		barrier_var(v);
+		break;
 	case 10:
-		return ctx->r10;
+		v = ctx->r10;
+		barrier_var(v);
+		break;
 	case 11:
-		return ctx->r11;
+		v = ctx->r11;
+		barrier_var(v);
+		break;
 	case 12:
-		return ctx->r12;
+		v = ctx->r12;
+		barrier_var(v);
+		break;
 	case 13:
-		return ctx->r13;
+		v = ctx->r13;
+		barrier_var(v);
+		break;
 	case 14:
-		return ctx->r14;
+		v = ctx->r14;
+		barrier_var(v);
+		break;
 	case 15:
-		return ctx->r15;
-	default:
-		return 0;
+		v = ctx->r15;
+		barrier_var(v);
+		break;
 	}
+	return v;
 }
 
 #define X86_FLAG_CF (1u << 0)

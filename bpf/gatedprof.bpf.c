@@ -117,11 +117,15 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 
 	/* A stack pointer is needed only if this thread is inside something: read it then. */
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
-		struct gate_stats *st = gate_stats_of(i);
+		__u32 gate = i, word = i >> 6;
+		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
+		struct gate_stats *st = gate_stats_of(gate);
 		struct gate_ref g;
 		__u64 ra = 0;
 
+		/* The compare tells the verifier that the word is in the record. */
+		if (word >= cfg.gate_words)
+			break;
 		if (!info || !st)
 			continue;
 		gate_ref_of(i, info, &g);
@@ -134,7 +138,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 		if (!gate_is_open(&g, st, &self, user.sp, cfg.max_open_ns, &ra))
 			continue;
 		open = true;
-		gates[i >> 6] |= 1ull << (i & 63);
+		gates[word] |= 1ull << (i & 63);
 		if (ra && !rec->return_addr) {
 			rec->return_addr = ra;
 			rec->return_gate = i;
@@ -167,9 +171,12 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 	}
 	loss_count(c->kept, 1);
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
+		__u32 word = i >> 6;
 		struct gate_stats *st;
 
-		if (!(gates[i >> 6] & 1ull << (i & 63)))
+		if (word >= cfg.gate_words)
+			break;
+		if (!(gates[word] & 1ull << (i & 63)))
 			continue;
 		st = gate_stats_of(i);
 		if (st)

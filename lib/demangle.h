@@ -3,8 +3,9 @@
 #define SAMPLEGATE_DEMANGLE_H
 
 /*
- * The readable spelling of a C++ or Rust name, malloc'ed: the caller frees it. NULL when the name
- * is not mangled, can't be demangled, or memory is short.
+ * The name as its author wrote it, for C++, Rust (both schemes) and D; malloc'ed. NULL for names
+ * that are not mangled, that are malformed, that are longer than 8 KiB, or when memory is short.
+ * Suffixes of the compiler stay, as in "f(int) [clone .cold]".
  */
 char *demangle_name(const char *mangled);
 

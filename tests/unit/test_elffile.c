@@ -232,6 +232,58 @@ static void test_aliases(void **state)
 	assert_int_equal(find_one(elf, "al")->bind, STB_WEAK);
 	assert_int_equal(find_one(elf, "zz_alias")->addr, alpha->addr);
 	elffile_free(elf);
+
+	elf = compiled("equal.so", "equal.s",
+		       "	.text\n"
+		       "	.globl bbb, aaa, ccc\n"
+		       "	.type bbb, @function\n"
+		       "	.type aaa, @function\n"
+		       "	.type ccc, @function\n"
+		       "	.type a, @function\n"
+		       "	.type .Lhelper, @function\n"
+		       "a:\n"
+		       "bbb:\n"
+		       "aaa:\n"
+		       "ccc:	nop\n"
+		       ".Lhelper: nop\n"
+		       "	.size a, 2\n"
+		       "	.size bbb, 2\n"
+		       "	.size aaa, 1\n"
+		       "	.size ccc, 2\n"
+		       "	.size .Lhelper, 1\n",
+		       "-shared -nostdlib -Wa,-L -Wl,--discard-none");
+	alpha = find_one(elf, "aaa");
+	assert_at(elf, alpha->addr, "aaa");
+	/* one byte on, the preferred alias has ended; the local label there is no symbol */
+	assert_at(elf, alpha->addr + 1, "bbb");
+	assert_int_equal(elffile_find_func(elf, ".Lhelper", &alpha), -ENOENT);
+	elffile_free(elf);
+}
+
+static void test_long_name(void **state)
+{
+	static const size_t len = 20000;
+	const struct elf_symbol *sym;
+	struct elffile *elf;
+	char *name, *source;
+
+	(void)state;
+	name = malloc(len + 1);
+	assert_non_null(name);
+	memset(name, 'n', len);
+	name[len] = '\0';
+	assert_true(asprintf(&source,
+			     "	.text\n	.globl %s\n	.type %s, @function\n%s: nop\n"
+			     "	.globl tail\n	.type tail, @function\ntail: nop\n",
+			     name, name, name) > 0);
+	elf = compiled("long.so", "long.s", source, "-shared -nostdlib");
+	sym = elffile_symbol_at(elf, find_one(elf, "tail")->addr - 1);
+	assert_non_null(sym);
+	assert_int_equal(strlen(sym->name), 16383);
+	assert_int_equal(elffile_find_func(elf, name, &sym), -ENOENT);
+	elffile_free(elf);
+	free(source);
+	free(name);
 }
 
 static void test_symbols_without_size(void **state)
@@ -797,6 +849,96 @@ static void test_hostile_header(void **state)
 	free(path);
 }
 
+/* A file of headers only, for what no linker writes. */
+struct handmade {
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr[4];
+	Elf64_Nhdr nhdr;
+	char owner[4];
+	uint8_t id[8];
+};
+
+_Static_assert(sizeof(struct handmade) == offsetof(struct handmade, id) + 8, "no padding");
+
+static void test_hostile_segments(void **state)
+{
+	struct handmade file = {
+		.ehdr = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT},
+			 .e_type = ET_EXEC,
+			 .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT,
+			 .e_phoff = offsetof(struct handmade, phdr),
+			 .e_ehsize = sizeof(Elf64_Ehdr),
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_phnum = 4},
+		/* two views of the same bytes, a wrapped one, and a note */
+		.phdr = {{.p_type = PT_LOAD,
+			  .p_flags = PF_R,
+			  .p_vaddr = 0x1000,
+			  .p_filesz = UINT64_C(1) << 40},
+			 {.p_type = PT_LOAD,
+			  .p_flags = PF_R | PF_X,
+			  .p_vaddr = UINT64_C(1) << 50,
+			  .p_offset = 16,
+			  .p_filesz = 32},
+			 {.p_type = PT_LOAD,
+			  .p_flags = PF_R | PF_X,
+			  .p_vaddr = UINT64_MAX - 15,
+			  .p_filesz = 64},
+			 {.p_type = PT_NOTE,
+			  .p_offset = offsetof(struct handmade, nhdr),
+			  .p_filesz = sizeof(file) - offsetof(struct handmade, nhdr)}},
+		.nhdr = {.n_namesz = 4, .n_descsz = 8, .n_type = NT_GNU_BUILD_ID},
+		.owner = "GNU",
+		.id = {1, 2, 3, 4, 5, 6, 7, 8},
+	};
+	static const uint32_t sizes[] = {9, 32, 1 << 20, UINT32_MAX - 3, UINT32_MAX};
+	uint8_t id[ELFFILE_BUILD_ID_MAX], code[2048];
+	struct elffile *elf = NULL;
+	uint64_t vaddr, offset;
+	char *path;
+	size_t i;
+
+	(void)state;
+	path = fixtures_write(&fx, "handmade", &file, sizeof(file));
+	assert_int_equal(elffile_open(path, 0, &elf), 0);
+	assert_false(elffile_is_pie(elf));
+	assert_int_equal(elffile_offset_to_vaddr(elf, 8, &vaddr), 0);
+	assert_int_equal(vaddr, 0x1008);
+	assert_int_equal(elffile_offset_to_vaddr(elf, 16, &vaddr), 0);
+	assert_int_equal(vaddr, UINT64_C(1) << 50);
+	assert_int_equal(elffile_offset_to_vaddr(elf, 48, &vaddr), 0);
+	assert_int_equal(vaddr, 0x1030);
+	assert_int_equal(elffile_vaddr_to_offset(elf, (UINT64_C(1) << 50) + 32, &offset), -ENOENT);
+	assert_int_equal(elffile_vaddr_to_offset(elf, UINT64_MAX, &offset), -ENOENT);
+	/* the segment claims a terabyte: what the file has is what it gives */
+	assert_int_equal(elffile_read(elf, 0x1000, code, sizeof(code)), sizeof(file));
+	assert_memory_equal(code, &file, sizeof(file));
+	assert_int_equal(elffile_vaddr_to_offset(elf, 0x1000 + sizeof(file), &offset), -ENOENT);
+	assert_int_equal(elffile_build_id(elf, id), 8);
+	assert_memory_equal(id, file.id, 8);
+	elffile_free(elf);
+	free(path);
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		file.nhdr.n_descsz = sizes[i];
+		file.nhdr.n_namesz = 4;
+		path = fixtures_write(&fx, "handmade", &file, sizeof(file));
+		assert_int_equal(elffile_open(path, 0, &elf), 0);
+		assert_int_equal(elffile_build_id(elf, id), -ENOENT);
+		elffile_free(elf);
+		free(path);
+		file.nhdr.n_descsz = 8;
+		file.nhdr.n_namesz = sizes[i];
+		path = fixtures_write(&fx, "handmade", &file, sizeof(file));
+		assert_int_equal(elffile_open(path, 0, &elf), 0);
+		assert_int_equal(elffile_build_id(elf, id), -ENOENT);
+		elffile_free(elf);
+		free(path);
+	}
+}
+
 /* Every name of the table is one endless string, and all symbols are at one address. */
 static void test_endless_names(void **state)
 {
@@ -862,6 +1004,7 @@ int main(void)
 		cmocka_unit_test(test_edges_of_a_function),
 		cmocka_unit_test(test_code_bytes),
 		cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_long_name),
 		cmocka_unit_test(test_symbols_without_size),
 		cmocka_unit_test(test_listing),
 		cmocka_unit_test(test_versions_are_cut),
@@ -874,6 +1017,7 @@ int main(void)
 		cmocka_unit_test(test_flipped_bytes),
 		cmocka_unit_test(test_hostile_sections),
 		cmocka_unit_test(test_hostile_header),
+		cmocka_unit_test(test_hostile_segments),
 		cmocka_unit_test(test_endless_names),
 	};
 

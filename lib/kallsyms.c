@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kallsyms.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NAME 1024
+
+/* 12 bytes a symbol: a kernel has some hundred thousand. */
+struct kallsyms {
+	uint64_t *addrs;
+	uint32_t *names; /* offsets into text; the first character is the type */
+	size_t n, cap;
+	char *text;
+	size_t text_bytes, text_cap;
+};
+
+void kallsyms_free(struct kallsyms *ks)
+{
+	if (!ks)
+		return;
+	free(ks->addrs);
+	free(ks->names);
+	free(ks->text);
+	free(ks);
+}
+
+static int add(struct kallsyms *ks, uint64_t addr, char type, const char *name, size_t len)
+{
+	if (ks->n == ks->cap) {
+		size_t cap = ks->cap ? ks->cap * 2 : 4096;
+		uint64_t *addrs = reallocarray(ks->addrs, cap, sizeof(*addrs));
+		uint32_t *names;
+
+		if (!addrs)
+			return -ENOMEM;
+		ks->addrs = addrs;
+		names = reallocarray(ks->names, cap, sizeof(*names));
+		if (!names)
+			return -ENOMEM;
+		ks->names = names;
+		ks->cap = cap;
+	}
+	if (ks->text_cap - ks->text_bytes < len + 2) {
+		size_t cap = ks->text_cap ? ks->text_cap + ks->text_cap / 2 : 65536;
+		char *text = cap < UINT32_MAX ? realloc(ks->text, cap) : NULL;
+
+		if (!text)
+			return -ENOMEM;
+		ks->text = text;
+		ks->text_cap = cap;
+	}
+	ks->addrs[ks->n] = addr;
+	ks->names[ks->n++] = ks->text_bytes;
+	ks->text[ks->text_bytes++] = type;
+	memcpy(ks->text + ks->text_bytes, name, len);
+	ks->text_bytes += len;
+	ks->text[ks->text_bytes++] = 0;
+	return 0;
+}
+
+/* 1: a function; 0: something else, or not a symbol at all. */
+static int parse_line(const char *line, uint64_t *addr, char *type, const char **name, size_t *len)
+{
+	uint64_t v = 0;
+	int digits = 0;
+
+	for (;; line++, digits++) {
+		int d;
+
+		if (*line >= '0' && *line <= '9')
+			d = *line - '0';
+		else if (*line >= 'a' && *line <= 'f')
+			d = *line - 'a' + 10;
+		else
+			break;
+		if (digits == 16)
+			return 0;
+		v = v << 4 | d;
+	}
+	if (!digits || line[0] != ' ' || !line[1] || line[2] != ' ')
+		return 0;
+	*type = line[1];
+	*name = line + 3;
+	*len = strcspn(*name, "\t\n ");
+	*addr = v;
+	return *len > 0 && *len <= MAX_NAME && strchr("tTwW", *type) != NULL;
+}
+
+static int better(const char *a, const char *b)
+{
+	bool global_a = a[0] != 't', global_b = b[0] != 't';
+	size_t len_a = strlen(a), len_b = strlen(b);
+
+	if (global_a != global_b)
+		return global_a ? -1 : 1;
+	if (len_a != len_b)
+		return len_a < len_b ? -1 : 1;
+	return strcmp(a + 1, b + 1);
+}
+
+static bool before(const struct kallsyms *ks, uint64_t addr_a, uint32_t name_a, uint64_t addr_b,
+		   uint32_t name_b)
+{
+	if (addr_a != addr_b)
+		return addr_a < addr_b;
+	return better(ks->text + name_a, ks->text + name_b) < 0;
+}
+
+static void sift(struct kallsyms *ks, size_t at, size_t n)
+{
+	uint64_t addr = ks->addrs[at];
+	uint32_t name = ks->names[at];
+
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child >= n)
+			break;
+		if (child + 1 < n && before(ks, ks->addrs[child], ks->names[child],
+					    ks->addrs[child + 1], ks->names[child + 1]))
+			child++;
+		if (!before(ks, addr, name, ks->addrs[child], ks->names[child]))
+			break;
+		ks->addrs[at] = ks->addrs[child];
+		ks->names[at] = ks->names[child];
+		at = child;
+	}
+	ks->addrs[at] = addr;
+	ks->names[at] = name;
+}
+
+/* A heap sort: the arrays are parallel, and it needs no room. Does nothing to what is sorted. */
+static void sort(struct kallsyms *ks)
+{
+	size_t i = 1;
+
+	while (i < ks->n &&
+	       !before(ks, ks->addrs[i], ks->names[i], ks->addrs[i - 1], ks->names[i - 1]))
+		i++;
+	if (i >= ks->n)
+		return;
+	for (i = ks->n / 2; i-- > 0;)
+		sift(ks, i, ks->n);
+	for (i = ks->n; i-- > 1;) {
+		uint64_t addr = ks->addrs[0];
+		uint32_t name = ks->names[0];
+
+		ks->addrs[0] = ks->addrs[i];
+		ks->names[0] = ks->names[i];
+		ks->addrs[i] = addr;
+		ks->names[i] = name;
+		sift(ks, 0, i);
+	}
+}
+
+int kallsyms_load(const char *path, struct kallsyms **out)
+{
+	struct kallsyms *ks = calloc(1, sizeof(*ks));
+	bool hidden = false;
+	char *line = NULL;
+	size_t cap = 0, kept = 0;
+	FILE *f;
+	int err = 0;
+
+	if (!ks)
+		return -ENOMEM;
+	f = fopen(path, "re");
+	if (!f) {
+		err = -errno;
+		goto out;
+	}
+	while (!err && getline(&line, &cap, f) > 0) {
+		const char *name;
+		uint64_t addr;
+		size_t len;
+		char type;
+
+		if (!parse_line(line, &addr, &type, &name, &len))
+			continue;
+		if (addr)
+			err = add(ks, addr, type, name, len);
+		else
+			hidden = true;
+	}
+	if (!err && ferror(f))
+		err = -EIO;
+	if (!err && !ks->n)
+		err = hidden ? -EPERM : -ENODATA;
+	if (err)
+		goto out;
+	sort(ks);
+	for (size_t i = 0; i < ks->n; i++) {
+		if (i && ks->addrs[i] == ks->addrs[kept - 1])
+			continue;
+		ks->addrs[kept] = ks->addrs[i];
+		ks->names[kept++] = ks->names[i];
+	}
+	ks->n = kept;
+out:
+	free(line);
+	if (f)
+		fclose(f);
+	if (err) {
+		kallsyms_free(ks);
+		return err;
+	}
+	*out = ks;
+	return 0;
+}
+
+const char *kallsyms_lookup(const struct kallsyms *ks, uint64_t addr, uint64_t *offset)
+{
+	size_t lo = 0, hi = ks->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (ks->addrs[mid] <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || addr - ks->addrs[lo - 1] >= KALLSYMS_MAX_BYTES)
+		return NULL;
+	if (offset)
+		*offset = addr - ks->addrs[lo - 1];
+	return ks->text + ks->names[lo - 1] + 1;
+}
