@@ -27,12 +27,20 @@
 #define COMPAT_THREAD_SIZE 16384
 
 /*
- * Whether these registers are user mode's. Newer kernels declare cs as 16 bits wide, but programs
- * may only read whole registers of their context.
+ * The context of a perf_event program: struct bpf_perf_event_data as the ABI has it. Declared again
+ * since newer kernels make cs 16 bits wide in their types, while programs may only read whole
+ * registers of their context; and not to be relocated.
  */
-static __always_inline bool compat_user_mode(struct bpf_perf_event_data *ctx)
+struct compat_sample_ctx {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
+	__u64 ip, cs, flags, sp, ss;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+static __always_inline bool compat_user_mode(struct compat_sample_ctx *ctx)
 {
-	return *(volatile __u64 *)&ctx->regs.cs & 3;
+	return ctx->cs & 3;
 }
 
 struct compat_user_regs {

@@ -89,6 +89,9 @@ struct {
 /* On a stack that we don't know, pointers this near to each other are taken to be on one stack. */
 #define GATE_NEAR_BYTES 32768
 
+/* What a uretprobe's trampoline may push. */
+#define GATE_TRAMPOLINE_BYTES 64
+
 /* Without bpf_find_vma(): how far below its control block a thread's stack may reach. */
 #define GATE_THREAD_STACK_BYTES (8ull << 20)
 #define GATE_THREAD_STACK_MAX	(1ull << 30)
@@ -200,8 +203,11 @@ static __always_inline bool gate_slot_changed(__u64 sp, __u64 ra)
  * pointer now_sp on stack now_on. The stack grows down.
  */
 static __always_inline bool gate_frame_gone(__u64 sp, __u64 ra, __u32 on, __u64 now_sp,
-					    __u32 now_on)
+					    __u32 now_on, bool uretprobe)
 {
+	/* It has returned to the trampoline, which pushes a few words and has yet to tell us. */
+	if (uretprobe && now_sp <= sp + 8 && sp + 8 - now_sp <= GATE_TRAMPOLINE_BYTES)
+		return false;
 	if (on != GATE_STACK_OTHER && on == now_on)
 		return now_sp > sp || gate_slot_changed(sp, ra);
 	if (on == GATE_STACK_OTHER && now_on == GATE_STACK_OTHER && now_sp < sp &&
@@ -212,7 +218,8 @@ static __always_inline bool gate_frame_gone(__u64 sp, __u64 ra, __u32 on, __u64 
 
 /* ---- durations ---- */
 
-static __always_inline __u32 gate_bucket(__u64 ns)
+/* A function of its own: its many branches are checked once. */
+__noinline __u32 gate_bucket(__u64 ns)
 {
 	__u32 log2 = 0;
 	__u64 v = ns;
@@ -249,7 +256,7 @@ static __always_inline void gate_account_period(struct gate_stats *st, __u64 ope
 	__u32 bucket = gate_bucket(ns);
 
 	gate_count(st->open_ns, ns);
-	/* The verifier loses the mask across the spill on some kernels: mask where it is used. */
+	/* The verifier knows nothing of a function's result. */
 	gate_count(st->durations[bucket & (GATE_HIST_BUCKETS - 1)], 1);
 }
 
@@ -761,7 +768,8 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 	}
 	if (!(g->flags & GATE_F_FRAME) || !now_sp || !op->sp)
 		return true;
-	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, gate_stack_of(self, now_sp)))
+	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, gate_stack_of(self, now_sp),
+			     g->flags & GATE_F_URETPROBE))
 		return true;
 	if (op->mixed && op->live > 1) {
 		/* Others are suspended on their own stacks. */

@@ -71,9 +71,19 @@ static __always_inline bool current_is_target(void)
 	return true;
 }
 
+/*
+ * A copy of a loop's counter for use as a map's key. The key is on the stack, where the verifier
+ * (before 6.14) does not follow 32-bit values: the counter must not live there.
+ */
+static __always_inline __u32 loop_key(__u32 i)
+{
+	barrier_var(i);
+	return i;
+}
+
 /* ---- the sample ---- */
 
-static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find_vma)
+static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_vma)
 {
 	struct tick_counters *c = loss_counters();
 	struct compat_user_regs user = {};
@@ -117,7 +127,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 
 	/* A stack pointer is needed only if this thread is inside something: read it then. */
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		__u32 gate = i, word = i >> 6;
+		__u32 gate = loop_key(i), word = i >> 6;
 		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
 		struct gate_stats *st = gate_stats_of(gate);
 		struct gate_ref g;
@@ -131,7 +141,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 		gate_ref_of(i, info, &g);
 		if ((g.flags & GATE_F_FRAME) && !user.sp) {
 			if (user_mode)
-				user.sp = ctx->regs.sp;
+				user.sp = ctx->sp;
 			else
 				compat_user_regs(&user);
 		}
@@ -178,7 +188,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 			break;
 		if (!(gates[word] & 1ull << (i & 63)))
 			continue;
-		st = gate_stats_of(i);
+		st = gate_stats_of(loop_key(i));
 		if (st)
 			gate_count(st->kept, 1);
 	}
@@ -186,14 +196,14 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool has_find
 }
 
 SEC("?perf_event")
-int sample_plain(struct bpf_perf_event_data *ctx)
+int sample_plain(struct compat_sample_ctx *ctx)
 {
 	return sample(ctx, false);
 }
 
 /* With bpf_find_vma(), since Linux 5.17 (7c7e3d31e785). */
 SEC("?perf_event")
-int sample_vma(struct bpf_perf_event_data *ctx)
+int sample_vma(struct compat_sample_ctx *ctx)
 {
 	return sample(ctx, true);
 }
@@ -434,10 +444,11 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 static __always_inline void recover_thread(__u32 id, enum gate_undo_cause cause, bool all)
 {
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
+		__u32 gate = loop_key(i);
+		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
 
 		if (info && (all || !(info->flags & GATE_F_KERNEL)))
-			gate_undo(i, id, cause);
+			gate_undo(gate, id, cause);
 	}
 }
 
@@ -471,8 +482,9 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	recover_thread(id, killed ? GATE_UNDO_KILLED : GATE_UNDO_THREAD_EXIT, true);
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
-		struct gate_key key = {.gate = i, .id = id};
+		__u32 gate = loop_key(i);
+		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
+		struct gate_key key = {.gate = gate, .id = id};
 
 		if (!info)
 			continue;
@@ -484,8 +496,9 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &i);
-		struct gate_key key = {.gate = i, .id = process};
+		__u32 gate = loop_key(i);
+		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
+		struct gate_key key = {.gate = gate, .id = process};
 
 		if (!info || info->scope != GATE_SCOPE_PROCESS)
 			continue;

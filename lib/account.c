@@ -149,16 +149,20 @@ static void print_rates(FILE *f, const struct account *a)
 	char buf[HUMAN_BYTES];
 
 	if (a->missed) {
+		uint64_t all = a->runs <= UINT64_MAX - a->missed ? a->runs + a->missed : UINT64_MAX;
+		/* A timer that fires late now and then costs a tick: that is no alarm. */
+		bool alarm = a->missed >= all / 100;
+
 		begin_line(f, a, NULL);
-		fputs("warning: ", f);
+		if (alarm)
+			fputs("warning: ", f);
 		put_number(f, a->missed, "tick");
-		fputs(" missed: another BPF program was running on that CPU, or the event was "
-		      "throttled",
-		      f);
-		if (a->runs <= UINT64_MAX - a->missed)
-			fprintf(f, " (%s of all ticks)",
-				human_percent(buf, a->missed, a->runs + a->missed));
-		putc('\n', f);
+		fputs(" missed", f);
+		if (alarm)
+			fputs(": another BPF program was running on that CPU, or the event was "
+			      "throttled",
+			      f);
+		fprintf(f, " (%s of all ticks)\n", human_percent(buf, a->missed, all));
 	}
 	if (a->throttled) {
 		begin_line(f, a, NULL);

@@ -93,6 +93,53 @@ int host_read_online(uint32_t **cpus, size_t *n)
 	return read_cpus(CPU_DIR "/online", cpus, n);
 }
 
+static int idle_from_stat(uint32_t cpu, uint64_t *idle_ns, uint64_t *step_ns)
+{
+	uint64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK), idle, iowait;
+	char name[16], *line = NULL;
+	size_t cap = 0, len;
+	int err = -ENOENT;
+	FILE *stat_file = fopen("/proc/stat", "re");
+
+	if (!stat_file)
+		return -errno;
+	len = snprintf(name, sizeof(name), "cpu%" PRIu32 " ", cpu);
+	while (err && getline(&line, &cap, stat_file) > 0) {
+		if (strncmp(line, name, len))
+			continue;
+		err = sscanf(line + len, "%*u %*u %*u %" SCNu64 " %" SCNu64, &idle, &iowait) == 2
+			      ? 0
+			      : -EINVAL;
+		if (err)
+			break;
+		*idle_ns = (idle + iowait) * tick_ns;
+		*step_ns = 2 * tick_ns;
+	}
+	free(line);
+	fclose(stat_file);
+	return err;
+}
+
+int host_read_idle_ns(uint32_t cpu, uint64_t *idle_ns, uint64_t *step_ns)
+{
+	uint64_t sum_us = 0, us;
+	char path[96];
+
+	for (int state = 0;; state++) {
+		snprintf(path, sizeof(path), CPU_DIR "/cpu%" PRIu32 "/cpuidle/state%d/time", cpu,
+			 state);
+		if (host_read_u64(path, &us)) {
+			if (!state)
+				return idle_from_stat(cpu, idle_ns, step_ns);
+			break;
+		}
+		sum_us += us;
+	}
+	*idle_ns = sum_us * 1000;
+	*step_ns = 1000;
+	return 0;
+}
+
 static bool exists(const char *path)
 {
 	struct stat st;

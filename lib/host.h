@@ -42,6 +42,12 @@ void host_probe_bpf(struct host *host);
 /* Reads the online CPUs again; the array is replaced. 0 or a negative errno. */
 int host_read_online(uint32_t **cpus, size_t *n);
 
+/*
+ * How long a CPU has been idle since the boot, from cpuidle or, in steps of a clock tick, from
+ * /proc/stat. *step_ns is how coarse the number is. 0 or a negative errno.
+ */
+int host_read_idle_ns(uint32_t cpu, uint64_t *idle_ns, uint64_t *step_ns);
+
 /* A sysctl or sysfs file with one number. 0 or a negative errno. */
 int host_read_u64(const char *path, uint64_t *out);
 

@@ -33,6 +33,7 @@ struct session_cpu {
 	struct perfev_ring samples, sideband;
 	int sample_fd; /* belongs to sample once that exists */
 	struct attach_sample *sample;
+	uint64_t idle_ns; /* of the CPU, when its sampling began */
 };
 
 struct session_gate {
@@ -66,7 +67,7 @@ struct session {
 
 	/* gathered at the stop, and from CPUs that went away */
 	struct perfev_count count;
-	double missed;
+	uint64_t missed;
 	uint64_t period_value, period_runs; /* for the mean period */
 	struct tick_counters counters;
 	struct session_gate *gates;
@@ -207,6 +208,11 @@ static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
 		return explain_open(err, cpu, "sampling event", s, f);
 	}
 	err = perfev_redirect(c->sample_fd, c->sideband.fd);
+	if (s->plan->event.is_clock) {
+		uint64_t step_ns;
+
+		host_read_idle_ns(cpu, &c->idle_ns, &step_ns);
+	}
 	if (!err)
 		err = attach_sample(s->attach, c->sample_fd, &c->sample);
 	if (err) {
@@ -217,6 +223,24 @@ static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
 				   plan_event_text(s->plan), cpu, strerror(-err));
 	}
 	return 0;
+}
+
+/*
+ * Ticks of a clock that an idle CPU had and we did not see. Some machines do not deliver them (a
+ * virtual CPU's idle loop); nothing is missed by that, unless idle is what is asked for.
+ */
+static double unseen_idle(const struct session *s, const struct session_cpu *c,
+			  const struct tick_counters *runs, double period_ns)
+{
+	uint64_t idle_ns, step_ns;
+	double ticks;
+
+	if (!s->plan->event.is_clock || s->plan->config.include_idle ||
+	    host_read_idle_ns(c->cpu, &idle_ns, &step_ns) || idle_ns < c->idle_ns)
+		return 0;
+	/* One more for the tick that has just ended an idle period or is about to. */
+	ticks = (double)(idle_ns - c->idle_ns + step_ns) / period_ns + 1 - runs->idle;
+	return ticks > 0 ? ticks : 0;
 }
 
 /*
@@ -238,13 +262,17 @@ static void count_cpu(struct session *s, struct session_cpu *c)
 	s->count.running_ns += count.running_ns;
 	s->period_value += runs.runs_weight;
 	s->period_runs += runs.runs;
-	if (s->plan->attr.freq && !s->plan->event.is_clock && !runs.runs)
+	if (runs.runs)
+		period = (double)runs.runs_weight / runs.runs;
+	else if (!s->plan->attr.freq)
+		period = s->plan->attr.sample_period;
+	else if (s->plan->event.is_clock)
+		period = 1e9 / s->plan->attr.sample_freq;
+	else
+		return; /* the kernel was still looking for the period */
+	if (count.value <= runs.runs_weight)
 		return;
-	period = runs.runs ? (double)runs.runs_weight / runs.runs : s->plan->attr.sample_period;
-	if (s->plan->event.is_clock && !runs.runs)
-		period = s->plan->attr.freq ? 1e9 / s->plan->attr.sample_freq
-					    : s->plan->attr.sample_period;
-	missed = ((double)count.value - runs.runs_weight) / period;
+	missed = (count.value - runs.runs_weight) / period - unseen_idle(s, c, &runs, period);
 	if (missed >= 1)
 		s->missed += (uint64_t)missed;
 }

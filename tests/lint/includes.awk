@@ -104,7 +104,7 @@ function local_ok(name,    to)
 			return "'" to "' is a later stage than '" me "'"
 		return ""
 	}
-	if (dir ~ /^tests\// && ((dir "/" name) in exists))
+	if (dir ~ /^(tests\/|tools)/ && ((dir "/" name) in exists))
 		return ""
 	return "not in lib/ or include/"
 }
