@@ -83,8 +83,12 @@ struct {
 	__type(value, struct gate_range);
 } gate_ranges SEC(".maps");
 
-/* Nested levels that one event can undo or search; what is left is undone by the next events. */
-#define GATE_MAX_STEPS 256
+/*
+ * Nested levels that one event can undo or search; what is left is undone by the next events. The
+ * verifier's time for a gate's programs is nearly all in these loops.
+ */
+#define GATE_MAX_STEPS	64
+#define GATE_MAX_FORGET 512
 
 /* On a stack that we don't know, pointers this near to each other are taken to be on one stack. */
 #define GATE_NEAR_BYTES 32768
@@ -378,7 +382,7 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
 /* Forgets nested levels of an opening that has ended; as many as one event may. */
 __noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
 {
-	for (__u32 i = 1; i < GATE_MAX_STEPS; i++) {
+	for (__u32 i = 1; i < GATE_MAX_FORGET; i++) {
 		struct gate_level_key key = {.gate = gate, .id = id, .level = i};
 
 		if (i >= n)

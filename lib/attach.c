@@ -193,10 +193,77 @@ static int fill_maps(struct attach *a, struct failure *f)
 	return 0;
 }
 
+/* How kernel functions are watched. */
+enum kernel_method { BY_FENTRY, BY_KPROBE };
+
+static const char *program_of(const struct attach *a, const struct probe *p,
+			      enum kernel_method method)
+{
+	static const char *const frame[][2] = {
+		[PROBE_FRAME_OPEN] = {"frame_open_plain", "frame_open_vma"},
+		[PROBE_FRAME_RET] = {"frame_ret_plain", "frame_ret_vma"},
+		[PROBE_FRAME_JUMP] = {"frame_jump_plain", "frame_jump_vma"},
+		[PROBE_FRAME_URET] = {"frame_uret_plain", "frame_uret_vma"},
+	};
+	bool open = p->role == PROBE_OPEN;
+
+	if (p->role <= PROBE_FRAME_URET)
+		return frame[p->role][a->plan->host->has_find_vma];
+	if (p->kind == PROBE_TRACEPOINT)
+		return open ? "tracepoint_open" : "tracepoint_close";
+	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_ENTRY)
+		return open ? "fentry_open" : "fentry_close";
+	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_RETURN)
+		return open ? "fexit_open" : "fexit_close";
+	return open ? "probe_open" : "probe_close";
+}
+
+static bool watches_kernel_functions(const struct gate_plan *g, const struct probe **first)
+{
+	for (size_t i = 0; i < g->n_probes; i++) {
+		if (g->probes[i].kind == PROBE_KERNEL_ENTRY ||
+		    g->probes[i].kind == PROBE_KERNEL_RETURN) {
+			*first = &g->probes[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Switches on the programs of a gate; those on kernel functions learn which. */
+static int want_gate_programs(const struct attach *a, struct bpf_object *obj,
+			      const struct gate_plan *g, enum kernel_method method)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < g->n_probes && !err; i++) {
+		const struct probe *p = &g->probes[i];
+		const char *name = program_of(a, p, method);
+
+		err = want_program(obj, name);
+		if (!err && method == BY_FENTRY &&
+		    (p->kind == PROBE_KERNEL_ENTRY || p->kind == PROBE_KERNEL_RETURN))
+			err = bpf_program__set_attach_target(
+				bpf_object__find_program_by_name(obj, name), 0, p->name);
+	}
+	return err;
+}
+
+/*
+ * The first gate's programs are in the shared object: relocating another one takes as long as all
+ * the rest of the start. Not where it may take two attempts.
+ */
+static bool is_in_main(const struct attach *a, size_t i)
+{
+	const struct probe *first;
+
+	return i == 0 && !watches_kernel_functions(&a->plan->gates[0], &first);
+}
+
 int attach_load(const struct plan *plan, const void *object, size_t object_bytes,
 		uint32_t command_pid, struct attach **out, struct failure *f)
 {
-	struct gatedprof_config config = plan->config;
+	struct gatedprof_config config = plan->n_gates ? plan_gate_config(plan, 0) : plan->config;
 	struct attach *a = calloc(1, sizeof(*a));
 	int err, n;
 
@@ -227,6 +294,8 @@ int attach_load(const struct plan *plan, const void *object, size_t object_bytes
 		err = want_program(a->main, "on_exit");
 	if (!err && config.max_open_ns)
 		err = want_program(a->main, "force_close");
+	if (!err && plan->n_gates && is_in_main(a, 0))
+		err = want_gate_programs(a, a->main, &plan->gates[0], BY_KPROBE);
 	if (err) {
 		failure_set(f, EXIT_RUN, err, "cannot set up the BPF object: %s", strerror(-err));
 		goto out;
@@ -259,31 +328,6 @@ static int add_link(struct attach *a, struct bpf_link *link)
 	a->links = links;
 	links[a->n_links++] = link;
 	return 0;
-}
-
-/* How kernel functions are watched. */
-enum kernel_method { BY_FENTRY, BY_KPROBE };
-
-static const char *program_of(const struct attach *a, const struct probe *p,
-			      enum kernel_method method)
-{
-	static const char *const frame[][2] = {
-		[PROBE_FRAME_OPEN] = {"frame_open_plain", "frame_open_vma"},
-		[PROBE_FRAME_RET] = {"frame_ret_plain", "frame_ret_vma"},
-		[PROBE_FRAME_JUMP] = {"frame_jump_plain", "frame_jump_vma"},
-		[PROBE_FRAME_URET] = {"frame_uret_plain", "frame_uret_vma"},
-	};
-	bool open = p->role == PROBE_OPEN;
-
-	if (p->role <= PROBE_FRAME_URET)
-		return frame[p->role][a->plan->host->has_find_vma];
-	if (p->kind == PROBE_TRACEPOINT)
-		return open ? "tracepoint_open" : "tracepoint_close";
-	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_ENTRY)
-		return open ? "fentry_open" : "fentry_close";
-	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_RETURN)
-		return open ? "fexit_open" : "fexit_close";
-	return open ? "probe_open" : "probe_close";
 }
 
 static int uprobe(struct attach *a, const struct bpf_program *prog, const struct probe *p, int pid)
@@ -360,19 +404,40 @@ static int explain_probe(const struct probe *p, const char *spec, int err, struc
 			   code == EXIT_CANT ? ": it needs CAP_PERFMON, or CAP_SYS_ADMIN" : "");
 }
 
+/* Closes first: no opening may be missed by its close. Undone on failure. */
+static int attach_probes(struct attach *a, size_t i, struct bpf_object *obj,
+			 enum kernel_method method, const struct probe **failed)
+{
+	const struct gate_plan *g = &a->plan->gates[i];
+	size_t first_link = a->n_links;
+	int err = 0;
+
+	for (int opens = 0; opens < 2 && !err; opens++) {
+		for (size_t j = 0; j < g->n_probes && !err; j++) {
+			const struct probe *p = &g->probes[j];
+
+			if ((p->role == PROBE_OPEN || p->role == PROBE_FRAME_OPEN) != opens)
+				continue;
+			*failed = p;
+			err = attach_probe(a, obj, p, method);
+		}
+	}
+	while (err && a->n_links > first_link)
+		bpf_link__destroy(a->links[--a->n_links]);
+	return err;
+}
+
 /* Opens, loads and attaches one gate with one method. On failure nothing of it is left. */
-static int try_gate(struct attach *a, size_t i, enum kernel_method method, const char **step,
+static int try_gate(struct attach *a, size_t i, enum kernel_method method,
 		    const struct probe **failed, struct failure *f)
 {
 	const struct gate_plan *g = &a->plan->gates[i];
 	struct gatedprof_config config = plan_gate_config(a->plan, i);
 	struct bpf_object *obj = open_object(a, &config, f);
-	size_t first_link = a->n_links;
 	struct bpf_map *map;
 	int err = 0;
 
 	*failed = NULL;
-	*step = "open";
 	if (!obj)
 		return -EINVAL;
 	bpf_object__for_each_map(map, obj)
@@ -385,39 +450,14 @@ static int try_gate(struct attach *a, size_t i, enum kernel_method method, const
 		if (err)
 			goto out;
 	}
-	*step = "load";
-	for (size_t j = 0; j < g->n_probes && !err; j++) {
-		const struct probe *p = &g->probes[j];
-		const char *name = program_of(a, p, method);
-		struct bpf_program *prog = bpf_object__find_program_by_name(obj, name);
-
-		err = want_program(obj, name);
-		if (!err && method == BY_FENTRY &&
-		    (p->kind == PROBE_KERNEL_ENTRY || p->kind == PROBE_KERNEL_RETURN)) {
-			*failed = p;
-			err = bpf_program__set_attach_target(prog, 0, p->name);
-		}
-	}
+	err = want_gate_programs(a, obj, g, method);
 	if (!err)
 		err = bpf_object__load(obj);
 	if (err)
 		goto out;
-	/* Closes first: no opening may be missed by its close. */
-	*step = "attach";
-	for (int opens = 0; opens < 2 && !err; opens++) {
-		for (size_t j = 0; j < g->n_probes && !err; j++) {
-			const struct probe *p = &g->probes[j];
-
-			if ((p->role == PROBE_OPEN || p->role == PROBE_FRAME_OPEN) != opens)
-				continue;
-			*failed = p;
-			err = attach_probe(a, obj, p, method);
-		}
-	}
+	err = attach_probes(a, i, obj, method, failed);
 out:
 	if (err) {
-		while (a->n_links > first_link)
-			bpf_link__destroy(a->links[--a->n_links]);
 		bpf_object__close(obj);
 		return err;
 	}
@@ -425,38 +465,26 @@ out:
 	return 0;
 }
 
-static bool watches_kernel_functions(const struct gate_plan *g, const struct probe **first)
-{
-	for (size_t i = 0; i < g->n_probes; i++) {
-		if (g->probes[i].kind == PROBE_KERNEL_ENTRY ||
-		    g->probes[i].kind == PROBE_KERNEL_RETURN) {
-			*first = &g->probes[i];
-			return true;
-		}
-	}
-	return false;
-}
-
 static int attach_gate(struct attach *a, size_t i, struct failure *f)
 {
 	const struct gate_plan *g = &a->plan->gates[i];
 	const struct probe *failed = NULL, *kernel = NULL;
-	const char *step, *kprobes = "";
+	const char *kprobes = "";
 	int fentry_err, err;
 
 	if (!watches_kernel_functions(g, &kernel)) {
-		err = try_gate(a, i, BY_KPROBE, &step, &failed, f);
-		if (!err || !strcmp(step, "open"))
-			return err;
-		return failed && !strcmp(step, "attach")
-			       ? explain_probe(failed, g->opt->spec.text, err, f)
-			       : explain_load(err, "gate's programs", f);
+		err = is_in_main(a, i) ? attach_probes(a, i, a->main, BY_KPROBE, &failed)
+				       : try_gate(a, i, BY_KPROBE, &failed, f);
+		if (!err)
+			return 0;
+		return failed ? explain_probe(failed, g->opt->spec.text, err, f)
+			      : explain_load(err, "gate's programs", f);
 	}
-	fentry_err = try_gate(a, i, BY_FENTRY, &step, &failed, f);
+	fentry_err = try_gate(a, i, BY_FENTRY, &failed, f);
 	if (!fentry_err)
 		return 0;
 	if (a->plan->host->has_kprobe) {
-		err = try_gate(a, i, BY_KPROBE, &step, &failed, f);
+		err = try_gate(a, i, BY_KPROBE, &failed, f);
 		if (!err)
 			return 0;
 		kprobes = strerror(-err);

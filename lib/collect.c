@@ -62,6 +62,17 @@ void collect_free(struct collect *c)
 	free(c);
 }
 
+int collect_names_from(struct collect *c, const struct symbolize_opts *opts)
+{
+	struct symbolize *names = symbolize_new(c->procs, opts);
+
+	if (!names)
+		return -ENOMEM;
+	symbolize_free(c->names);
+	c->names = names;
+	return 0;
+}
+
 int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
 {
 	const struct plan *p = c->plan;

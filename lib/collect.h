@@ -27,6 +27,12 @@ struct collect;
 int collect_new(const struct plan *plan, FILE *samples, struct collect **out);
 void collect_free(struct collect *c);
 
+/*
+ * Names come from other files than this machine's own. To be called before the first event; 0 or
+ * -ENOMEM.
+ */
+int collect_names_from(struct collect *c, const struct symbolize_opts *opts);
+
 /* Reads what exists already: the targets of the plan, or every process. To be called once. */
 int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns);
 

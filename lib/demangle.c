@@ -1,34 +1,101 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "demangle.h"
 
-#include <ctype.h>
+#include <setjmp.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
 
-#define MAX_MANGLED 8192
+#define MAX_MANGLED  8192
+#define MAX_SPELLING 65536
 
-/* Only these prefixes: libiberty would take plain C names for those of other languages. */
-static bool looks_mangled(const char *name)
+struct spelling {
+	char *text;
+	size_t len, cap;
+	jmp_buf too_much;
+};
+
+/*
+ * A few hundred bytes that refer back to themselves can spell out gigabytes, and libiberty offers
+ * no way to stop it but never to return: where it calls back, what it works on is on its stack.
+ */
+static void add(const char *bytes, size_t len, void *arg)
 {
-	while (*name == '_' && name[1] == '_')
-		name++; /* Mach-O's and some assemblers' extra underscore */
-	if (name[0] != '_')
+	struct spelling *sp = arg;
+
+	if (len > MAX_SPELLING - sp->len)
+		longjmp(sp->too_much, 1);
+	if (len >= sp->cap - sp->len) {
+		size_t cap = 2 * (sp->len + len) + 64;
+		char *text = realloc(sp->text, cap);
+
+		if (!text)
+			longjmp(sp->too_much, 1);
+		sp->text = text;
+		sp->cap = cap;
+	}
+	memcpy(sp->text + sp->len, bytes, len);
+	sp->len += len;
+}
+
+typedef int demangler(const char *mangled, int options, demangle_callbackref callback, void *arg);
+
+/* sp is the caller's, since a longjmp() may lose what is changed here. */
+static bool spell_into(struct spelling *sp, demangler *demangle, const char *mangled)
+{
+	if (setjmp(sp->too_much))
 		return false;
-	if (name[1] == 'Z' || name[1] == 'R')
-		return name[2] != 0;
-	return name[1] == 'D' && isdigit((unsigned char)name[2]);
+	/* The recursion limit holds unless an option lifts it. */
+	return demangle(mangled, DMGL_PARAMS | DMGL_ANSI, add, sp) && sp->len;
+}
+
+static char *spell(demangler *demangle, const char *mangled)
+{
+	struct spelling sp = {.text = NULL};
+
+	if (!spell_into(&sp, demangle, mangled)) {
+		free(sp.text);
+		return NULL;
+	}
+	sp.text[sp.len] = '\0';
+	return sp.text;
+}
+
+/*
+ * D's demangler has no callback and ends the process when memory does. Each Q is at most one
+ * reference back, and q of them multiply what they refer to by 3^(q/3) at most, which is less than
+ * 1.5^q.
+ */
+static bool d_is_harmless(const char *mangled)
+{
+	size_t bound = strlen(mangled);
+
+	for (const char *p = mangled; *p && bound < 64 * (size_t)MAX_SPELLING; p++)
+		if (*p == 'Q')
+			bound += bound / 2;
+	return bound < 64 * (size_t)MAX_SPELLING;
 }
 
 char *demangle_name(const char *mangled)
 {
-	int style = DMGL_PARAMS | DMGL_ANSI;
+	char *name;
 
-	if (!looks_mangled(mangled) || strnlen(mangled, MAX_MANGLED + 1) > MAX_MANGLED)
+	if (mangled[0] != '_' || strnlen(mangled, MAX_MANGLED + 1) > MAX_MANGLED)
 		return NULL;
-	/* The recursion limit is on unless DMGL_NO_RECURSE_LIMIT is given. */
-	if (mangled[1] == 'D')
-		return cplus_demangle(mangled, style | DMGL_DLANG);
-	return cplus_demangle(mangled, style | DMGL_AUTO);
+	/* By prefix: a demangler that is asked about a plain C name may find something in it. */
+	switch (mangled[1]) {
+	case 'Z':
+		name = spell(rust_demangle_callback, mangled);
+		return name ? name : spell(cplus_demangle_v3_callback, mangled);
+	case 'R':
+		return spell(rust_demangle_callback, mangled);
+	case 'D':
+		return d_is_harmless(mangled) ? dlang_demangle(mangled, DMGL_PARAMS | DMGL_ANSI)
+					      : NULL;
+	default:
+		return NULL;
+	}
 }

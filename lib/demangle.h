@@ -3,9 +3,12 @@
 #define SAMPLEGATE_DEMANGLE_H
 
 /*
- * The name as its author wrote it, for C++, Rust (both schemes) and D; malloc'ed. NULL for names
- * that are not mangled, that are malformed, that are longer than 8 KiB, or when memory is short.
- * Suffixes of the compiler stay, as in "f(int) [clone .cold]".
+ * The name as its author wrote it, for C++, Rust (both schemes, the legacy one's hash removed) and
+ * D; malloc'ed. Suffixes that the compiler added stay: "f(int) [clone .cold]".
+ *
+ * NULL for a name that is not mangled or is malformed, and when memory is short; also for one that
+ * is longer than 8 KiB or whose spelling would be longer than 64 KiB. libiberty itself declines C++
+ * names of more than about 1 KiB, for the sake of the stack.
  */
 char *demangle_name(const char *mangled);
 

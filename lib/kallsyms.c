@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MAX_NAME 1024
+#define MAX_TEXT (64u << 20) /* offsets into it are 32 bits wide */
 
 /* 12 bytes a symbol: a kernel has some hundred thousand. */
 struct kallsyms {
@@ -46,15 +47,18 @@ static int add(struct kallsyms *ks, uint64_t addr, char type, const char *name, 
 	}
 	if (ks->text_cap - ks->text_bytes < len + 2) {
 		size_t cap = ks->text_cap ? ks->text_cap + ks->text_cap / 2 : 65536;
-		char *text = cap < UINT32_MAX ? realloc(ks->text, cap) : NULL;
+		char *text;
 
+		if (cap > MAX_TEXT)
+			return -EFBIG;
+		text = realloc(ks->text, cap);
 		if (!text)
 			return -ENOMEM;
 		ks->text = text;
 		ks->text_cap = cap;
 	}
 	ks->addrs[ks->n] = addr;
-	ks->names[ks->n++] = ks->text_bytes;
+	ks->names[ks->n++] = (uint32_t)ks->text_bytes;
 	ks->text[ks->text_bytes++] = type;
 	memcpy(ks->text + ks->text_bytes, name, len);
 	ks->text_bytes += len;
@@ -62,35 +66,72 @@ static int add(struct kallsyms *ks, uint64_t addr, char type, const char *name, 
 	return 0;
 }
 
-/* 1: a function; 0: something else, or not a symbol at all. */
-static int parse_line(const char *line, uint64_t *addr, char *type, const char **name, size_t *len)
+/*
+ * One line without its newline, cut where buf is full. 1: a line; 0: a line that is too long or has
+ * a NUL in it, passed over; -ENODATA at the end; or what reading failed with. A line without end
+ * takes time, but no memory.
+ */
+static int read_line(FILE *f, char *buf, size_t bytes)
+{
+	size_t len = 0;
+	bool bad = false;
+	int c;
+
+	errno = 0;
+	while ((c = getc_unlocked(f)) != EOF && c != '\n') {
+		if (!c || len + 1 == bytes)
+			bad = true;
+		else
+			buf[len++] = (char)c;
+	}
+	if (c == EOF && ferror(f))
+		return errno ? -errno : -EIO;
+	if (c == EOF && !len && !bad)
+		return -ENODATA;
+	buf[len] = '\0';
+	return !bad;
+}
+
+/* Nothing, or a tab or blank and the module in brackets. */
+static bool is_module_suffix(const char *s)
+{
+	size_t len = strlen(s);
+
+	if (!len)
+		return true;
+	return len >= 4 && (s[0] == '\t' || s[0] == ' ') && s[1] == '[' && s[len - 1] == ']' &&
+	       strcspn(s + 1, "\t ") == len - 1;
+}
+
+/* True for a function. */
+static bool parse_line(const char *line, uint64_t *addr, char *type, const char **name, size_t *len)
 {
 	uint64_t v = 0;
 	int digits = 0;
 
 	for (;; line++, digits++) {
-		int d;
+		unsigned int d;
 
 		if (*line >= '0' && *line <= '9')
-			d = *line - '0';
+			d = (unsigned int)(*line - '0');
 		else if (*line >= 'a' && *line <= 'f')
-			d = *line - 'a' + 10;
+			d = (unsigned int)(*line - 'a' + 10);
 		else
 			break;
 		if (digits == 16)
-			return 0;
+			return false;
 		v = v << 4 | d;
 	}
-	if (!digits || line[0] != ' ' || !line[1] || line[2] != ' ')
-		return 0;
+	if (!digits || line[0] != ' ' || !line[1] || line[2] != ' ' || !strchr("tTwW", line[1]))
+		return false;
 	*type = line[1];
 	*name = line + 3;
-	*len = strcspn(*name, "\t\n ");
+	*len = strcspn(*name, "\t ");
 	*addr = v;
-	return *len > 0 && *len <= MAX_NAME && strchr("tTwW", *type) != NULL;
+	return *len > 0 && *len <= MAX_NAME && is_module_suffix(*name + *len);
 }
 
-static int better(const char *a, const char *b)
+static int compare_aliases(const char *a, const char *b)
 {
 	bool global_a = a[0] != 't', global_b = b[0] != 't';
 	size_t len_a = strlen(a), len_b = strlen(b);
@@ -107,7 +148,7 @@ static bool before(const struct kallsyms *ks, uint64_t addr_a, uint32_t name_a, 
 {
 	if (addr_a != addr_b)
 		return addr_a < addr_b;
-	return better(ks->text + name_a, ks->text + name_b) < 0;
+	return compare_aliases(ks->text + name_a, ks->text + name_b) < 0;
 }
 
 static void sift(struct kallsyms *ks, size_t at, size_t n)
@@ -157,14 +198,38 @@ static void sort(struct kallsyms *ks)
 	}
 }
 
+/* Sorts, keeps the best name of each address, and gives back what growing has left over. */
+static void finish(struct kallsyms *ks)
+{
+	size_t kept = 0;
+	void *p;
+
+	sort(ks);
+	for (size_t i = 0; i < ks->n; i++) {
+		if (kept && ks->addrs[i] == ks->addrs[kept - 1])
+			continue;
+		ks->addrs[kept] = ks->addrs[i];
+		ks->names[kept++] = ks->names[i];
+	}
+	ks->n = kept;
+	p = reallocarray(ks->addrs, kept, sizeof(*ks->addrs));
+	if (p)
+		ks->addrs = p;
+	p = reallocarray(ks->names, kept, sizeof(*ks->names));
+	if (p)
+		ks->names = p;
+	p = realloc(ks->text, ks->text_bytes);
+	if (p)
+		ks->text = p;
+}
+
 int kallsyms_load(const char *path, struct kallsyms **out)
 {
 	struct kallsyms *ks = calloc(1, sizeof(*ks));
+	char line[MAX_NAME + 128];
 	bool hidden = false;
-	char *line = NULL;
-	size_t cap = 0, kept = 0;
-	FILE *f;
-	int err = 0;
+	FILE *f = NULL;
+	int err = 0, got;
 
 	if (!ks)
 		return -ENOMEM;
@@ -173,43 +238,38 @@ int kallsyms_load(const char *path, struct kallsyms **out)
 		err = -errno;
 		goto out;
 	}
-	while (!err && getline(&line, &cap, f) > 0) {
+	while ((got = read_line(f, line, sizeof(line))) >= 0) {
 		const char *name;
 		uint64_t addr;
 		size_t len;
 		char type;
 
-		if (!parse_line(line, &addr, &type, &name, &len))
+		if (!got || !parse_line(line, &addr, &type, &name, &len))
 			continue;
-		if (addr)
-			err = add(ks, addr, type, name, len);
-		else
+		if (!addr) {
 			hidden = true;
-	}
-	if (!err && ferror(f))
-		err = -EIO;
-	if (!err && !ks->n)
-		err = hidden ? -EPERM : -ENODATA;
-	if (err)
-		goto out;
-	sort(ks);
-	for (size_t i = 0; i < ks->n; i++) {
-		if (i && ks->addrs[i] == ks->addrs[kept - 1])
 			continue;
-		ks->addrs[kept] = ks->addrs[i];
-		ks->names[kept++] = ks->names[i];
+		}
+		err = add(ks, addr, type, name, len);
+		if (err)
+			goto out;
 	}
-	ks->n = kept;
+	if (got != -ENODATA) {
+		err = got;
+		goto out;
+	}
+	if (!ks->n) {
+		err = hidden ? -EPERM : -ENODATA;
+		goto out;
+	}
+	finish(ks);
+	*out = ks;
+	ks = NULL;
 out:
-	free(line);
 	if (f)
 		fclose(f);
-	if (err) {
-		kallsyms_free(ks);
-		return err;
-	}
-	*out = ks;
-	return 0;
+	kallsyms_free(ks);
+	return err;
 }
 
 const char *kallsyms_lookup(const struct kallsyms *ks, uint64_t addr, uint64_t *offset)

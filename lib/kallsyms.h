@@ -10,16 +10,18 @@ struct kallsyms;
 
 /*
  * Reads "ADDRESS TYPE NAME [MODULE]" lines; what is not of that form is skipped. Only functions are
- * kept. -EPERM: the addresses are hidden (kernel.kptr_restrict); -ENODATA: no functions; or what
- * reading failed with.
+ * kept, those of modules and BPF programs (the kernel says [bpf]) included. -EPERM: all addresses
+ * are zero, i.e. hidden (kernel.kptr_restrict); -ENODATA: no functions; -EFBIG: more than 64 MiB of
+ * names; or what opening or reading failed with. *out is set on success only.
  */
 int kallsyms_load(const char *path, struct kallsyms **out);
 void kallsyms_free(struct kallsyms *ks);
 
 /*
- * The function that an address is in, NULL for none. Sizes are not known: a function reaches to the
- * next one, and the last of a contiguous region at most KALLSYMS_MAX_BYTES. Among aliases a global
- * one wins, then the shorter, then the alphabetically first.
+ * The function that an address is in, NULL for none; it belongs to ks. *offset, which may be NULL,
+ * is how far into it. Sizes are not known: a function reaches to the next one, but no further than
+ * KALLSYMS_MAX_BYTES. Among aliases a global or weak one wins over a local one, then the shorter,
+ * then the alphabetically first.
  */
 #define KALLSYMS_MAX_BYTES (1u << 20)
 const char *kallsyms_lookup(const struct kallsyms *ks, uint64_t addr, uint64_t *offset);

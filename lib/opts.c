@@ -168,10 +168,10 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case 'o':
 		return set_string(&o->output, "-o", arg, f);
 	case 'm':
-		err = set_number(&o->ring_pages, "-m", arg, 1, 1 << 18,
-				 "pages per CPU, a power of two", f);
-		if (!err && (o->ring_pages & (o->ring_pages - 1)))
+		err = set_number(&v, "-m", arg, 1, 1 << 18, "pages per CPU, a power of two", f);
+		if (!err && (v & (v - 1)))
 			return bad(f, "-m", arg, -EINVAL, "not a power of two");
+		o->ring_pages = err ? o->ring_pages : v;
 		return err;
 	case 'q':
 		o->quiet = true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "parse.h"
 
@@ -55,6 +56,7 @@ struct image {
 	uint64_t from_ns;	 /* 0 for one whose beginning was not seen */
 	uint64_t named_ns;	 /* UINT64_MAX for one without a name */
 	uint64_t exit_ns; /* of the leader, or a later sign of life of its threads; 0 for none */
+	uint32_t threads; /* believed to be alive, the leader included */
 };
 
 struct proc {
@@ -490,6 +492,7 @@ static struct image *image_new(uint64_t from_ns)
 	if (im) {
 		im->from_ns = from_ns;
 		im->named_ns = UINT64_MAX;
+		im->threads = 1;
 	}
 	return im;
 }
@@ -618,6 +621,7 @@ static int image_begin(struct proc *p, uint64_t time_ns, const struct image *par
 		im->named_ns = time_ns;
 	if (replaced && replaced->exit_ns > time_ns) {
 		im->exit_ns = replaced->exit_ns;
+		im->threads = replaced->threads;
 		replaced->exit_ns = 0;
 	}
 	for (link = &p->newest; *link != replaced; link = &(*link)->older)
@@ -722,8 +726,13 @@ static int apply_fork(struct proctab *pt, const struct ring_event *ev)
 	const struct image *parent = NULL;
 	struct proc *p;
 
-	if (ev->pid == ev->fork.parent_pid)
+	if (ev->pid == ev->fork.parent_pid) {
+		struct image *im = image_at(proc_find(pt, ev->pid), ev->time_ns);
+
+		if (im && im->threads < UINT32_MAX)
+			im->threads++;
 		return 0;
+	}
 	if (pid_valid(ev->fork.parent_pid))
 		parent = image_at(proc_find(pt, ev->fork.parent_pid), ev->time_ns);
 	p = proc_get(pt, ev->pid);
@@ -736,9 +745,13 @@ static void apply_exit(struct proctab *pt, const struct ring_event *ev)
 {
 	struct image *im = image_at(proc_find(pt, ev->pid), ev->time_ns);
 
+	if (!im)
+		return;
+	if (im->threads)
+		im->threads--;
 	/* Once the leader is gone, each other thread that ends shows that the image lasted till
 	 * then. */
-	if (im && (ev->pid == ev->tid || im->exit_ns) && ev->time_ns > im->exit_ns)
+	if ((ev->pid == ev->tid || im->exit_ns) && ev->time_ns > im->exit_ns)
 		im->exit_ns = ev->time_ns;
 }
 
@@ -938,6 +951,20 @@ static int scan_maps(struct proctab *pt, FILE *f, struct image *im, uint64_t tim
 	return 0;
 }
 
+/* The kernel gives the directory of a process's threads two links more than it has threads. */
+static uint32_t count_threads(const char *procfs, uint32_t pid)
+{
+	struct stat st;
+	char *path;
+	int err;
+
+	if (asprintf(&path, "%s/%u/task", procfs, pid) < 0)
+		return 1;
+	err = stat(path, &st);
+	free(path);
+	return err || st.st_nlink < 3 || st.st_nlink > INT32_MAX ? 1 : (uint32_t)st.st_nlink - 2;
+}
+
 int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t time_ns)
 {
 	FILE *maps = NULL, *comm = NULL;
@@ -964,6 +991,9 @@ int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t 
 		err = -ENOMEM;
 		goto out;
 	}
+	/* Of an image whose beginning was seen, the side band has counted all threads. */
+	if (!im->from_ns)
+		im->threads = count_threads(procfs, pid);
 	err = scan_maps(pt, maps, im, time_ns);
 	set_trim(im->set);
 	if (err)
@@ -1054,7 +1084,7 @@ static void proc_expire(struct proc *p, uint64_t time_ns)
 	while (*link) {
 		struct image *im = *link;
 
-		if (end_ns <= time_ns || (im->exit_ns && im->exit_ns < time_ns)) {
+		if (end_ns <= time_ns || (im->exit_ns && im->exit_ns < time_ns && !im->threads)) {
 			end_ns = im->from_ns;
 			*link = im->older;
 			image_free(im);

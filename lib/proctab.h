@@ -9,7 +9,8 @@
  * what it overlaps from its own time on. Pids are those of the reader's pid namespace.
  *
  * An image is what runs from a fork or exec to the next one of the same pid. The exit of the leader
- * ends no image, since other threads may go on; only proctab_expire() forgets it.
+ * ends no image, since other threads may go on; only proctab_expire() forgets it, once as many
+ * threads have ended as were seen to begin.
  *
  * Memory: mappings are kept only while a process lives, and history only until
  * proctab_expire(): the caller says up to which time all samples have been resolved. Modules stay.
@@ -83,7 +84,7 @@ bool proctab_knows(const struct proctab *pt, uint32_t pid, uint64_t time_ns);
 const struct module *proctab_module(const struct proctab *pt, uint32_t id);
 size_t proctab_module_count(const struct proctab *pt);
 
-/* Forgets mappings that ended, and processes that exited, before time_ns. */
+/* Forgets mappings that ended, and processes whose last thread exited, before time_ns. */
 void proctab_expire(struct proctab *pt, uint64_t time_ns);
 
 #endif

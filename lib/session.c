@@ -617,6 +617,11 @@ void session_account(struct session *s, struct account *a)
 	a->n_gates = s->plan->n_gates;
 }
 
+struct account_gate *session_gates(struct session *s)
+{
+	return s->account_gates;
+}
+
 uint64_t session_sideband_lost(const struct session *s)
 {
 	return s->sideband_stats.lost;

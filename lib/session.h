@@ -64,6 +64,9 @@ int session_stop(struct session *s, struct failure *f);
 /* After session_stop(): fills in the counted parts of *a. The arrays belong to the session. */
 void session_account(struct session *s, struct account *a);
 
+/* The gates in that account, for what others have counted. */
+struct account_gate *session_gates(struct session *s);
+
 /* How many records the rings have lost of the side band: names may be missing. */
 uint64_t session_sideband_lost(const struct session *s);
 

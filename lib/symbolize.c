@@ -36,8 +36,7 @@ struct missing {
 struct open_file {
 	uint32_t module;
 	struct elffile *elf;
-	const char *reason; /* why there is none */
-	uint64_t used;	    /* for finding the one not used for longest */
+	uint64_t used; /* for finding the one not used for longest */
 };
 
 struct ksymbol {
@@ -56,10 +55,12 @@ struct symbolize {
 	size_t n_places, places_cap;
 	struct open_file files[MAX_OPEN];
 	uint64_t clock;
+	const char **no_file; /* by module id: why it has no file; NULL: it has, or not tried */
+	size_t n_no_file;
 
 	struct kallsyms *kallsyms;
 	const char *kernel_reason; /* set once it was tried, if it failed */
-	struct ksymbol *ksymbols;
+	struct ksymbol *ksymbols;  /* by address, none overlapping */
 	size_t n_ksymbols, ksymbols_cap;
 
 	struct missing *missing;
@@ -69,6 +70,7 @@ struct symbolize {
 #define MODULE_KERNEL UINT32_MAX
 
 static const char unknown[] = "[unknown]";
+static const char deleted[] = " (deleted)"; /* what the kernel adds to a path */
 
 struct symbolize *symbolize_new(const struct proctab *pt, const struct symbolize_opts *opts)
 {
@@ -109,14 +111,13 @@ void symbolize_free(struct symbolize *s)
 	kallsyms_free(s->kallsyms);
 	free(s->names);
 	free(s->places);
+	free(s->no_file);
 	free(s->ksymbols);
 	free(s->missing);
 	free(s->root);
 	free(s->kallsyms_path);
 	free(s);
 }
-
-/* ---- names ---- */
 
 static uint64_t hash_bytes(const char *s, size_t len)
 {
@@ -180,10 +181,14 @@ static const char *intern_symbol(struct symbolize *s, const char *mangled)
 	return name;
 }
 
+static bool is_deleted(const char *path, size_t len)
+{
+	return len > sizeof(deleted) - 1 && !strcmp(path + len - (sizeof(deleted) - 1), deleted);
+}
+
 /* "[libc.so.6]" for what has no symbol; names in brackets and "//anon" as they are. */
 static const char *intern_module(struct symbolize *s, const char *path)
 {
-	static const char deleted[] = " (deleted)";
 	size_t len = strlen(path);
 	const char *base, *name;
 	char *text;
@@ -192,7 +197,7 @@ static const char *intern_module(struct symbolize *s, const char *path)
 		return intern(s, "[anon]");
 	if (path[0] == '[')
 		return intern(s, path);
-	if (len > sizeof(deleted) - 1 && !strcmp(path + len - (sizeof(deleted) - 1), deleted))
+	if (is_deleted(path, len))
 		len -= sizeof(deleted) - 1;
 	base = path;
 	/* A memfd's name may contain slashes, and is all there is. */
@@ -208,8 +213,6 @@ static const char *intern_module(struct symbolize *s, const char *path)
 	free(text);
 	return name;
 }
-
-/* ---- files ---- */
 
 static const char *open_reason(int err)
 {
@@ -236,8 +239,6 @@ static const char *open_reason(int err)
 /* Only the very file that was mapped will do; another one's names would be wrong. */
 static const char *open_module(struct symbolize *s, const struct module *m, struct elffile **elf)
 {
-	static const char deleted[] = " (deleted)";
-	size_t len = strlen(m->path);
 	struct stat st;
 	char *path;
 	const char *reason = NULL;
@@ -245,7 +246,7 @@ static const char *open_module(struct symbolize *s, const struct module *m, stru
 
 	if (m->path[0] != '/' || !strncmp(m->path, "//", 2) || !strncmp(m->path, "/memfd:", 7))
 		return "not a file";
-	if (len > sizeof(deleted) - 1 && !strcmp(m->path + len - (sizeof(deleted) - 1), deleted))
+	if (is_deleted(m->path, strlen(m->path)))
 		return "deleted";
 	if (asprintf(&path, "%s%s", s->root, m->path) < 0)
 		return "out of memory";
@@ -261,60 +262,119 @@ static const char *open_module(struct symbolize *s, const struct module *m, stru
 	return reason;
 }
 
-static struct open_file *file_of(struct symbolize *s, const struct module *m)
+/* Without memory for it, a file that can't be opened is tried again each time. */
+static void remember_no_file(struct symbolize *s, uint32_t module, const char *reason)
+{
+	size_t n = s->n_no_file ? s->n_no_file : 64;
+	const char **list;
+
+	if (module >= s->n_no_file) {
+		while (n <= module)
+			n *= 2;
+		list = reallocarray(s->no_file, n, sizeof(*list));
+		if (!list)
+			return;
+		for (size_t i = s->n_no_file; i < n; i++)
+			list[i] = NULL;
+		s->no_file = list;
+		s->n_no_file = n;
+	}
+	s->no_file[module] = reason;
+}
+
+/* The file of a module, open; NULL, and why, when there is none. */
+static const struct elffile *file_of(struct symbolize *s, const struct module *m,
+				     const char **reason)
 {
 	struct open_file *oldest = &s->files[0];
+	struct elffile *elf = NULL;
 
+	if (m->id < s->n_no_file && s->no_file[m->id]) {
+		*reason = s->no_file[m->id];
+		return NULL;
+	}
 	for (size_t i = 0; i < MAX_OPEN; i++) {
 		struct open_file *f = &s->files[i];
 
-		if (f->module == m->id) {
+		if (f->elf && f->module == m->id) {
 			f->used = ++s->clock;
-			return f;
+			return f->elf;
 		}
 		if (f->used < oldest->used)
 			oldest = f;
 	}
+	*reason = open_module(s, m, &elf);
+	if (!elf) {
+		remember_no_file(s, m->id, *reason);
+		return NULL;
+	}
 	elffile_free(oldest->elf);
-	*oldest = (struct open_file){.module = m->id, .used = ++s->clock};
-	oldest->reason = open_module(s, m, &oldest->elf);
-	return oldest;
+	*oldest = (struct open_file){.module = m->id, .elf = elf, .used = ++s->clock};
+	return elf;
+}
+
+/* The name of a byte of a file, NULL and why when it has none. */
+static const char *name_in_module(struct symbolize *s, const struct module *m, uint64_t offset,
+				  const char **reason)
+{
+	const struct elffile *elf = file_of(s, m, reason);
+	const struct elf_symbol *sym;
+	uint64_t vaddr;
+
+	if (!elf)
+		return NULL;
+	if (elffile_offset_to_vaddr(elf, offset, &vaddr)) {
+		*reason = "outside the file's segments";
+		return NULL;
+	}
+	sym = elffile_symbol_at(elf, vaddr);
+	if (!sym) {
+		*reason = !elffile_symbol_count(elf) ? "no symbols"
+			  : elffile_has_symtab(elf)  ? "between symbols"
+						     : "stripped";
+		return NULL;
+	}
+	return intern_symbol(s, sym->name);
 }
 
 static void resolve_user(struct symbolize *s, struct place *p)
 {
 	const struct module *m = proctab_module(s->procs, p->module);
-	const struct elf_symbol *sym;
-	struct open_file *f;
-	uint64_t vaddr;
 
 	if (!m) {
 		p->name = unknown;
 		p->reason = "in no mapping";
 		return;
 	}
-	f = file_of(s, m);
-	p->reason = f->reason;
-	if (f->elf) {
-		if (elffile_offset_to_vaddr(f->elf, p->offset, &vaddr)) {
-			p->reason = "outside of its segments";
-		} else {
-			sym = elffile_symbol_at(f->elf, vaddr);
-			if (sym) {
-				p->name = intern_symbol(s, sym->name);
-				p->reason = NULL;
-				return;
-			}
-			p->reason = elffile_symbol_count(f->elf) ? "between symbols" : "no symbols";
-		}
-	}
-	p->name = intern_module(s, m->path);
+	p->name = name_in_module(s, m, p->offset, &p->reason);
+	if (p->name)
+		p->reason = NULL;
+	else
+		p->name = intern_module(s, m->path);
 }
 
-/* ---- the kernel ---- */
+/* The first announced symbol that ends behind addr. */
+static size_t ksymbol_slot(const struct symbolize *s, uint64_t addr)
+{
+	size_t lo = 0, hi = s->n_ksymbols;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->ksymbols[mid].addr + (s->ksymbols[mid].len - 1) < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
 
 int symbolize_add_ksymbol(struct symbolize *s, uint64_t addr, uint64_t len, const char *name)
 {
+	size_t from, to;
+
+	if (!len || addr + (len - 1) < addr)
+		return 0; /* the ring is not trusted, and nothing can be in there */
 	if (s->n_ksymbols == s->ksymbols_cap) {
 		size_t cap = s->ksymbols_cap ? s->ksymbols_cap * 2 : 16;
 		struct ksymbol *list = reallocarray(s->ksymbols, cap, sizeof(*list));
@@ -324,8 +384,37 @@ int symbolize_add_ksymbol(struct symbolize *s, uint64_t addr, uint64_t len, cons
 		s->ksymbols = list;
 		s->ksymbols_cap = cap;
 	}
-	s->ksymbols[s->n_ksymbols++] = (struct ksymbol){addr, len, intern(s, name)};
+	/* What is announced takes the place of what was there, so that the list stays short. */
+	from = to = ksymbol_slot(s, addr);
+	while (to < s->n_ksymbols && s->ksymbols[to].addr <= addr + (len - 1))
+		to++;
+	memmove(&s->ksymbols[from + 1], &s->ksymbols[to],
+		(s->n_ksymbols - to) * sizeof(*s->ksymbols));
+	s->n_ksymbols -= to - from;
+	s->n_ksymbols++;
+	s->ksymbols[from] = (struct ksymbol){addr, len, intern_symbol(s, name)};
 	return 0;
+}
+
+static const char *announced_name(const struct symbolize *s, uint64_t addr)
+{
+	size_t at = ksymbol_slot(s, addr);
+
+	return at < s->n_ksymbols && s->ksymbols[at].addr <= addr ? s->ksymbols[at].name : NULL;
+}
+
+static const char *kallsyms_reason(int err)
+{
+	switch (-err) {
+	case EPERM:
+		return "kernel.kptr_restrict hides the addresses";
+	case ENODATA:
+		return "no symbols";
+	case ENOMEM:
+		return "out of memory";
+	default:
+		return "kallsyms unreadable";
+	}
 }
 
 static void resolve_kernel(struct symbolize *s, struct place *p)
@@ -333,24 +422,17 @@ static void resolve_kernel(struct symbolize *s, struct place *p)
 	const char *name = NULL;
 	int err;
 
-	/* What was announced last is what is there. */
-	for (size_t i = s->n_ksymbols; i-- > 0 && !name;)
-		if (p->offset - s->ksymbols[i].addr < s->ksymbols[i].len)
-			name = s->ksymbols[i].name;
-	if (!name && !s->kallsyms && !s->kernel_reason) {
+	if (!s->kallsyms && !s->kernel_reason) {
 		err = kallsyms_load(s->kallsyms_path, &s->kallsyms);
 		if (err)
-			s->kernel_reason = err == -EPERM
-						   ? "kernel.kptr_restrict hides the addresses"
-						   : "/proc/kallsyms unreadable";
+			s->kernel_reason = kallsyms_reason(err);
 	}
-	if (!name && s->kallsyms)
+	if (s->kallsyms)
 		name = kallsyms_lookup(s->kallsyms, p->offset, NULL);
-	p->name = name ? intern(s, name) : unknown;
-	p->reason = name ? NULL : s->kernel_reason ? s->kernel_reason : "between symbols";
+	p->name = name ? intern_symbol(s, name) : unknown;
+	if (!name)
+		p->reason = s->kernel_reason ? s->kernel_reason : "between symbols";
 }
-
-/* ---- frames ---- */
 
 static size_t place_slot(const struct symbolize *s, uint32_t module, uint64_t offset)
 {
@@ -404,10 +486,15 @@ const char *symbolize_frame(struct symbolize *s, const struct agg_frame *frame, 
 	/* A return address may be the first byte of what comes after a call that never returns. */
 	uint64_t offset = frame->offset - (frame->caller && frame->offset ? 1 : 0);
 	struct place p = {.module = module, .offset = offset};
+	const char *announced;
 	size_t at;
 
 	if (frame->kind == AGG_FRAME_SPECIAL)
 		return unknown;
+	/* Not out of the places: a program may have been loaded where another one was. */
+	announced = kernel ? announced_name(s, offset) : NULL;
+	if (announced)
+		return announced;
 	at = place_slot(s, module, offset);
 	if (s->places[at].name) {
 		p = s->places[at];

@@ -2,7 +2,7 @@
 #include "verdict.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <string.h>
 
 #include "human.h"
 
@@ -10,6 +10,7 @@ int verdict(const struct account *a, const struct plan *plan, struct failure *f)
 {
 	uint64_t opens = 0, open_ns = 0, typical_ns = 0, period_ns = 0;
 	char typical[HUMAN_BYTES], period[HUMAN_BYTES], total[HUMAN_BYTES], count[HUMAN_BYTES];
+	const char *times = " times";
 
 	if (a->kept)
 		return 0;
@@ -39,17 +40,25 @@ int verdict(const struct account *a, const struct plan *plan, struct failure *f)
 	if (!opens && !plan->opts->start_open)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "the gate never opened: nobody entered it while it was watched");
+	if (!opens)
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+				   "the gate, open at the start, closed before any sample fell "
+				   "inside, and did not open again");
+	human_count(count, opens);
+	if (opens == 1) {
+		memcpy(count, "once", sizeof("once"));
+		times = "";
+	}
 	if (!typical_ns)
-		typical_ns = opens ? open_ns / opens : 0;
+		typical_ns = open_ns / opens;
 	if (!period_ns)
-		return failure_set(
-			f, EXIT_NO_MATCH, -ENODATA,
-			"the gate opened %s times for %s in all, and no sample fell inside",
-			human_count(count, opens), human_duration(total, open_ns));
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+				   "the gate opened %s%s for %s in all, and no sample fell inside",
+				   count, times, human_duration(total, open_ns));
 	return failure_set(
 		f, EXIT_NO_MATCH, -ENODATA,
-		"the gate opened %s times for %s in all, and no sample fell inside: a typical "
+		"the gate opened %s%s for %s in all, and no sample fell inside: a typical "
 		"opening lasts %s and a sample is taken every %s; raise -F, or run longer",
-		human_count(count, opens), human_duration(total, open_ns),
-		human_duration(typical, typical_ns), human_duration(period, period_ns));
+		count, times, human_duration(total, open_ns), human_duration(typical, typical_ns),
+		human_duration(period, period_ns));
 }

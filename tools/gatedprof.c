@@ -19,7 +19,7 @@
 #include "failure.h"
 #include "host.h"
 #include "opts.h"
-#include "outfile.h"
+#include "outputs.h"
 #include "plan.h"
 #include "session.h"
 #include "verdict.h"
@@ -180,72 +180,33 @@ static int watch(struct session *s, const struct opts *o, const sigset_t *waitin
 	return state < 0 ? state : 0;
 }
 
-struct outputs {
-	struct outfile *folded, *samples, *summary;
-};
-
-static int open_output(const char *option, const char *path, struct outfile **out,
-		       struct failure *f)
-{
-	int err = path ? outfile_open(path, out) : 0;
-
-	return err ? failure_set(f, EXIT_RUN, err, "%s: cannot write %s: %s", option, path,
-				 strerror(-err))
-		   : 0;
-}
-
-static int commit(const char *option, const char *path, struct outfile **of, struct failure *f)
-{
-	int err = *of ? outfile_commit(*of) : 0;
-
-	*of = NULL;
-	return err ? failure_set(f, EXIT_RUN, err,
-				 "%s: could not write %s, which is incomplete or "
-				 "unchanged: %s",
-				 option, path, strerror(-err))
-		   : 0;
-}
-
-/* Everything after the last sample; the exit code is part of what is written. */
+/* Everything after the last sample. */
 static int finish(struct session *s, struct collect *c, const struct plan *plan,
 		  struct outputs *out, struct failure *f)
 {
-	const struct opts *o = plan->opts;
-	const char *folded = o->output ? o->output : "-";
 	struct account a = {.tool = TOOL, .version = SAMPLEGATE_VERSION};
 	struct failure nothing = {};
 	int err;
 
 	session_account(s, &a);
-	err = collect_write(c, outfile_stream(out->folded), NULL);
+	err = collect_write(c, outputs_folded(out), NULL);
 	if (!err)
-		err = collect_account(c, &a, (struct account_gate *)a.gates);
+		err = collect_account(c, &a, session_gates(s));
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
 	verdict(&a, plan, &nothing);
-	err = commit("-o", folded, &out->folded, f);
-	if (!err)
-		err = commit("--samples", o->samples, &out->samples, f);
-	a.exit_code = err ? EXIT_RUN : nothing.exit_code;
-	if (out->summary) {
-		account_write_json(outfile_stream(out->summary), &a, NULL, NULL);
-		if (err)
-			commit("--summary", o->summary, &out->summary, NULL);
-		else
-			err = commit("--summary", o->summary, &out->summary, f);
-	}
-	if (!o->quiet) {
+	err = outputs_commit(out, &a, nothing.exit_code, f);
+	if (!plan->opts->quiet) {
 		account_print_summary(stderr, &a);
 		if (session_sideband_lost(s))
 			fprintf(stderr,
 				TOOL ": %llu side-band records lost: names may be missing\n",
 				(unsigned long long)session_sideband_lost(s));
 	}
-	if (!err && nothing.exit_code) {
-		*f = nothing;
-		err = -ENODATA;
-	}
-	return err;
+	if (err || !nothing.exit_code)
+		return err;
+	*f = nothing;
+	return -ENODATA;
 }
 
 static int run(const struct opts *o, struct failure *f)
@@ -264,11 +225,7 @@ static int run(const struct opts *o, struct failure *f)
 	if (!err)
 		err = plan_make(o, &host, plan_tgid, &plan, f);
 	if (!err)
-		err = open_output("-o", o->output ? o->output : "-", &out.folded, f);
-	if (!err)
-		err = open_output("--samples", o->samples, &out.samples, f);
-	if (!err)
-		err = open_output("--summary", o->summary, &out.summary, f);
+		err = outputs_open(&out, o, f);
 	if (err)
 		goto out;
 	catch_signals(&waiting);
@@ -276,7 +233,7 @@ static int run(const struct opts *o, struct failure *f)
 		host_probe_bpf(&host);
 	if (o->command)
 		err = command_start(&command, o->command, f);
-	if (!err && collect_new(&plan, out.samples ? outfile_stream(out.samples) : NULL, &c))
+	if (!err && collect_new(&plan, outputs_samples(&out), &c))
 		err = failure_nomem(f);
 	so.object = gatedprof_bpf__elf_bytes(&so.object_bytes);
 	so.arg = c;
@@ -309,9 +266,7 @@ static int run(const struct opts *o, struct failure *f)
 			WEXITSTATUS(command.status));
 out:
 	command_end(&command);
-	outfile_abort(out.folded);
-	outfile_abort(out.samples);
-	outfile_abort(out.summary);
+	outputs_abort(&out);
 	session_free(s);
 	collect_free(c);
 	plan_release(&plan);

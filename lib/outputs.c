@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "outputs.h"
+
+#include <string.h>
+
+static const char *folded_path(const struct opts *o)
+{
+	return o->output ? o->output : "-";
+}
+
+static const char *spell(const char *path)
+{
+	return strcmp(path, "-") ? path : "standard output";
+}
+
+static int open_one(const char *option, const char *path, struct outfile **of, struct failure *f)
+{
+	int err = path ? outfile_open(path, of) : 0;
+
+	return err ? failure_set(f, EXIT_RUN, err, "%s: cannot write to %s: %s", option,
+				 spell(path), strerror(-err))
+		   : 0;
+}
+
+int outputs_open(struct outputs *out, const struct opts *opts, struct failure *f)
+{
+	int err;
+
+	*out = (struct outputs){.opts = opts};
+	err = open_one("-o", folded_path(opts), &out->folded, f);
+	if (!err)
+		err = open_one("--samples", opts->samples, &out->samples, f);
+	if (!err)
+		err = open_one("--summary", opts->summary, &out->summary, f);
+	if (err)
+		outputs_abort(out);
+	return err;
+}
+
+FILE *outputs_folded(const struct outputs *out)
+{
+	return outfile_stream(out->folded);
+}
+
+FILE *outputs_samples(const struct outputs *out)
+{
+	return out->samples ? outfile_stream(out->samples) : NULL;
+}
+
+static int commit_one(const char *option, const char *path, struct outfile **of, struct failure *f)
+{
+	int err = *of ? outfile_commit(*of) : 0;
+
+	*of = NULL;
+	return err ? failure_set(f, EXIT_RUN, err, "%s: cannot write to %s: %s", option,
+				 spell(path), strerror(-err))
+		   : 0;
+}
+
+int outputs_commit(struct outputs *out, struct account *a, int no_match, struct failure *f)
+{
+	int err, summary_err;
+
+	err = commit_one("-o", folded_path(out->opts), &out->folded, f);
+	if (!err)
+		err = commit_one("--samples", out->opts->samples, &out->samples, f);
+	a->exit_code = err ? EXIT_RUN : no_match;
+	if (!out->summary)
+		return err;
+	account_write_json(outfile_stream(out->summary), a, NULL, NULL);
+	summary_err = commit_one("--summary", out->opts->summary, &out->summary, err ? NULL : f);
+	if (summary_err && !err)
+		a->exit_code = EXIT_RUN;
+	return err ? err : summary_err;
+}
+
+void outputs_abort(struct outputs *out)
+{
+	outfile_abort(out->folded);
+	outfile_abort(out->samples);
+	outfile_abort(out->summary);
+	out->folded = out->samples = out->summary = NULL;
+}
