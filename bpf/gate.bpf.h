@@ -786,35 +786,57 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 	return false;
 }
 
+/* What gate_check() answers. */
+#define GATE_OPEN   1u /* for the current thread */
+#define GATE_INSIDE 2u /* the thread has an opening of its own, and it is alive */
+
 /*
- * Whether the gate is open for the current thread. *ra is the return address of this thread's
- * outermost entry, if it has one and it is alive.
+ * The state of a gate for the current thread, which is at stack pointer now_sp (0: not known);
+ * openings that are gone are undone on the way. max_open_ns is the watchdog's limit.
  */
-static __always_inline bool gate_is_open(const struct gate_ref *g, struct gate_stats *st,
-					 const struct gate_self *self, __u64 now_sp,
-					 __u64 max_open_ns, __u64 *ra)
+static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
+					__u64 max_open_ns, bool has_find_vma)
 {
-	struct gate_key key = {.gate = g->gate, .id = self->id};
+	struct gate_self self = {.id = id, .process = process, .has_find_vma = has_find_vma};
+	struct gate_key key = {.gate = gate, .id = id};
+	struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
+	struct gate_stats *st = gate_stats_of(gate);
+	__u32 cpu = bpf_get_smp_processor_id(), state = 0;
 	struct gate_opening *op;
-	__u32 cpu = bpf_get_smp_processor_id();
-	bool open = false;
+	struct gate_ref g;
 
+	if (!info || !st)
+		return 0;
+	gate_ref_of(gate, info, &g);
 	op = bpf_map_lookup_elem(&openings, &key);
-	if (op && gate_still_inside(g, st, self, op, now_sp, max_open_ns)) {
-		*ra = op->sp ? op->ra : 0;
-		open = g->scope == GATE_SCOPE_THREAD;
-	}
-	if (g->scope != GATE_SCOPE_THREAD) {
-		struct gate_scope_state *state = gate_scope_of(g, self->process, cpu);
+	if (op && gate_still_inside(&g, st, &self, op, now_sp, max_open_ns))
+		state = g.scope == GATE_SCOPE_THREAD ? GATE_INSIDE | GATE_OPEN : GATE_INSIDE;
+	if (g.scope != GATE_SCOPE_THREAD) {
+		struct gate_scope_state *scope = gate_scope_of(&g, process, cpu);
 
-		open = state && *(volatile __s64 *)&state->inside > 0;
+		if (scope && *(volatile __s64 *)&scope->inside > 0)
+			state |= GATE_OPEN;
 	}
-	if (!open && (g->flags & GATE_F_START_OPEN)) {
-		if (g->scope != GATE_SCOPE_THREAD)
-			key.id = gate_scope_id(g, self->process, cpu);
-		open = !bpf_map_lookup_elem(&start_closed, &key);
+	if (!(state & GATE_OPEN) && (g.flags & GATE_F_START_OPEN)) {
+		if (g.scope != GATE_SCOPE_THREAD)
+			key.id = gate_scope_id(&g, process, cpu);
+		if (!bpf_map_lookup_elem(&start_closed, &key))
+			state |= GATE_OPEN;
 	}
-	return open;
+	return state;
+}
+
+/* Functions of their own, so that the verifier does not check them again for each gate. */
+__noinline __u32 gate_check_plain(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
+				  __u64 max_open_ns)
+{
+	return gate_check(gate, id, process, now_sp, max_open_ns, false);
+}
+
+__noinline __u32 gate_check_vma(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
+				__u64 max_open_ns)
+{
+	return gate_check(gate, id, process, now_sp, max_open_ns, true);
 }
 
 /* ---- tail jumps ---- */

@@ -125,33 +125,34 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	for (__u32 i = 0; i < cfg.gate_words; i++)
 		gates[i] = 0;
 
-	/* A stack pointer is needed only if this thread is inside something: read it then. */
+	if (cfg.n_gates) {
+		if (user_mode)
+			user.sp = ctx->sp;
+		else
+			compat_user_regs(&user);
+	}
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		__u32 gate = loop_key(i), word = i >> 6;
-		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
-		struct gate_stats *st = gate_stats_of(gate);
-		struct gate_ref g;
-		__u64 ra = 0;
+		__u32 gate = loop_key(i), word = i >> 6, state;
 
 		/* The compare tells the verifier that the word is in the record. */
 		if (word >= cfg.gate_words)
 			break;
-		if (!info || !st)
-			continue;
-		gate_ref_of(i, info, &g);
-		if ((g.flags & GATE_F_FRAME) && !user.sp) {
-			if (user_mode)
-				user.sp = ctx->sp;
-			else
-				compat_user_regs(&user);
+		state = has_find_vma ? gate_check_vma(gate, self.id, self.process, user.sp,
+						      cfg.max_open_ns)
+				     : gate_check_plain(gate, self.id, self.process, user.sp,
+							cfg.max_open_ns);
+		if (state & GATE_OPEN) {
+			open = true;
+			gates[word] |= 1ull << (i & 63);
 		}
-		if (!gate_is_open(&g, st, &self, user.sp, cfg.max_open_ns, &ra))
-			continue;
-		open = true;
-		gates[word] |= 1ull << (i & 63);
-		if (ra && !rec->return_addr) {
-			rec->return_addr = ra;
-			rec->return_gate = i;
+		if ((state & GATE_INSIDE) && !rec->return_addr) {
+			struct gate_key key = {.gate = gate, .id = self.id};
+			struct gate_opening *op = bpf_map_lookup_elem(&openings, &key);
+
+			if (op && op->sp) {
+				rec->return_addr = op->ra;
+				rec->return_gate = gate;
+			}
 		}
 	}
 	if (cfg.n_gates && open == !!cfg.outside) {

@@ -27,6 +27,8 @@ struct attach {
 	struct bpf_object **gates;
 	struct bpf_link **links;
 	size_t n_links;
+	int *multi_fds; /* links of many uprobes each */
+	size_t n_multi_fds;
 	int cgroup_fd;
 	uint32_t n_cpus; /* possible, as libbpf counts them for per-CPU maps */
 };
@@ -241,6 +243,9 @@ static int want_gate_programs(const struct attach *a, struct bpf_object *obj,
 		const char *name = program_of(a, p, method);
 
 		err = want_program(obj, name);
+		if (!err && p->path && a->plan->host->has_uprobe_multi)
+			err = bpf_program__set_expected_attach_type(
+				bpf_object__find_program_by_name(obj, name), HOST_UPROBE_MULTI);
 		if (!err && method == BY_FENTRY &&
 		    (p->kind == PROBE_KERNEL_ENTRY || p->kind == PROBE_KERNEL_RETURN))
 			err = bpf_program__set_attach_target(
@@ -340,9 +345,77 @@ static int uprobe(struct attach *a, const struct bpf_program *prog, const struct
 	return link ? add_link(a, link) : -errno;
 }
 
-static int attach_probe(struct attach *a, struct bpf_object *obj, const struct probe *p,
-			enum kernel_method method)
+static int add_multi_fd(struct attach *a, int fd)
 {
+	int *fds;
+
+	if (fd < 0)
+		return fd;
+	fds = reallocarray(a->multi_fds, a->n_multi_fds + 1, sizeof(*fds));
+	if (!fds) {
+		close(fd);
+		return -ENOMEM;
+	}
+	a->multi_fds = fds;
+	fds[a->n_multi_fds++] = fd;
+	return 0;
+}
+
+/* Probes that one link can hold. */
+static bool same_link(const struct probe *x, const struct probe *y)
+{
+	return x->path && y->path && x->kind == y->kind && x->role == y->role &&
+	       !strcmp(x->path, y->path);
+}
+
+/*
+ * Attaches the probes from p on (n of them follow in the gate) that belong together, for one
+ * process or everyone. One link is attached and detached in one step, where single ones wait for
+ * the kernel each. On failure *failed is the one that the kernel does not take.
+ */
+static int uprobe_multi(struct attach *a, const struct bpf_program *prog, const struct probe *p,
+			size_t n, uint32_t pid, const struct probe **failed)
+{
+	uint64_t *offsets = calloc(2 * n, sizeof(*offsets)), *refs = offsets + n;
+	bool on_return = p->kind == PROBE_URETPROBE, has_refs = false;
+	int fd = bpf_program__fd(prog), err;
+	size_t used = 0;
+
+	if (!offsets)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (!same_link(p, &p[i]))
+			continue;
+		offsets[used] = p[i].offset;
+		refs[used++] = p[i].semaphore_offset;
+		has_refs |= p[i].semaphore_offset != 0;
+	}
+	err = add_multi_fd(a, host_uprobe_multi(fd, p->path, offsets, has_refs ? refs : NULL, used,
+						pid, on_return));
+	for (size_t i = 0; err && i < n; i++) {
+		int one;
+
+		if (!same_link(p, &p[i]))
+			continue;
+		one = host_uprobe_multi(fd, p->path, &p[i].offset,
+					has_refs ? &p[i].semaphore_offset : NULL, 1, pid,
+					on_return);
+		if (one >= 0) {
+			close(one);
+			continue;
+		}
+		*failed = &p[i];
+		break;
+	}
+	free(offsets);
+	return err;
+}
+
+/* One probe, or with links of many all that belong to it; n probes of the gate begin here. */
+static int attach_probe(struct attach *a, struct bpf_object *obj, const struct probe *p, size_t n,
+			enum kernel_method method, const struct probe **failed)
+{
+	bool multi = a->plan->host->has_uprobe_multi;
 	const struct plan *plan = a->plan;
 	struct bpf_program *prog = bpf_object__find_program_by_name(obj, program_of(a, p, method));
 	struct bpf_link *link;
@@ -354,9 +427,13 @@ static int attach_probe(struct attach *a, struct bpf_object *obj, const struct p
 	case PROBE_UPROBE:
 	case PROBE_URETPROBE:
 		if (!plan->attach_to_targets)
-			return uprobe(a, prog, p, -1);
+			return multi ? uprobe_multi(a, prog, p, n, 0, failed)
+				     : uprobe(a, prog, p, -1);
 		for (size_t i = 0; i < plan->n_target_pids && !err; i++) {
-			err = uprobe(a, prog, p, plan->target_pids[i]);
+			uint32_t pid = plan->target_pids[i];
+
+			err = multi ? uprobe_multi(a, prog, p, n, pid, failed)
+				    : uprobe(a, prog, p, pid);
 			if (err == -ESRCH)
 				err = 0; /* it ended meanwhile */
 		}
@@ -404,12 +481,21 @@ static int explain_probe(const struct probe *p, const char *spec, int err, struc
 			   code == EXIT_CANT ? ": it needs CAP_PERFMON, or CAP_SYS_ADMIN" : "");
 }
 
+/* Whether an earlier probe's link holds this one too. */
+static bool was_attached(const struct gate_plan *g, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (same_link(&g->probes[j], &g->probes[i]))
+			return true;
+	return false;
+}
+
 /* Closes first: no opening may be missed by its close. Undone on failure. */
 static int attach_probes(struct attach *a, size_t i, struct bpf_object *obj,
 			 enum kernel_method method, const struct probe **failed)
 {
 	const struct gate_plan *g = &a->plan->gates[i];
-	size_t first_link = a->n_links;
+	size_t first_link = a->n_links, first_multi = a->n_multi_fds;
 	int err = 0;
 
 	for (int opens = 0; opens < 2 && !err; opens++) {
@@ -418,12 +504,16 @@ static int attach_probes(struct attach *a, size_t i, struct bpf_object *obj,
 
 			if ((p->role == PROBE_OPEN || p->role == PROBE_FRAME_OPEN) != opens)
 				continue;
+			if (a->plan->host->has_uprobe_multi && was_attached(g, j))
+				continue;
 			*failed = p;
-			err = attach_probe(a, obj, p, method);
+			err = attach_probe(a, obj, p, g->n_probes - j, method, failed);
 		}
 	}
 	while (err && a->n_links > first_link)
 		bpf_link__destroy(a->links[--a->n_links]);
+	while (err && a->n_multi_fds > first_multi)
+		close(a->multi_fds[--a->n_multi_fds]);
 	return err;
 }
 
@@ -710,6 +800,8 @@ uint64_t attach_typical_ns(const struct gate_stats *st)
 
 void attach_detach(struct attach *a)
 {
+	while (a->n_multi_fds)
+		close(a->multi_fds[--a->n_multi_fds]);
 	while (a->n_links)
 		bpf_link__destroy(a->links[--a->n_links]);
 }
@@ -720,6 +812,7 @@ void attach_free(struct attach *a)
 		return;
 	attach_detach(a);
 	free(a->links);
+	free(a->multi_fds);
 	for (size_t i = 0; a->gates && i < a->plan->n_gates; i++)
 		bpf_object__close(a->gates[i]);
 	free(a->gates);

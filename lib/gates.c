@@ -164,9 +164,12 @@ static int find_library(const char *typed, char **out)
 	};
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		*out = find_in_dir(dirs[i], typed);
-		if (*out)
+		char *path = find_in_dir(dirs[i], typed);
+
+		if (path) {
+			*out = path;
 			return 0;
+		}
 	}
 	return -ENOENT;
 }

@@ -17,6 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "parse.h"
@@ -291,10 +292,58 @@ void host_release(struct host *host)
 	host->n_online = 0;
 }
 
+int host_uprobe_multi(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *refs,
+		      uint32_t n, uint32_t pid, bool on_return)
+{
+	/* union bpf_attr's link_create with its uprobe_multi: the kernel's ABI. */
+	struct {
+		uint32_t prog_fd, target_fd, attach_type, flags;
+		uint64_t path, offsets, ref_ctr_offsets, cookies;
+		uint32_t count, multi_flags, pid, pad;
+	} attr = {
+		.prog_fd = prog_fd,
+		.target_fd = -1,
+		.attach_type = HOST_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)offsets,
+		.ref_ctr_offsets = (uintptr_t)refs,
+		.count = n,
+		.multi_flags = on_return,
+		.pid = pid,
+	};
+	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * The first kernels that have it filter by thread where a process is meant. Those that were mended
+ * (46ba0e49b642) refuse a negative pid before they look at the path.
+ */
+static bool probe_uprobe_multi(void)
+{
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = HOST_UPROBE_MULTI);
+	uint64_t offset = 0;
+	bool has;
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "probe", "GPL", insns, 2, &opts);
+
+	if (fd < 0)
+		return false;
+	has = host_uprobe_multi(fd, "/", &offset, NULL, 1, 0, false) == -EBADF &&
+	      host_uprobe_multi(fd, "/", &offset, NULL, 1, -1, false) == -EINVAL;
+	close(fd);
+	return has;
+}
+
 void host_probe_bpf(struct host *host)
 {
 	host->has_find_vma =
 		libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_find_vma, NULL) == 1;
+	host->has_uprobe_multi = probe_uprobe_multi();
 }
 
 int host_cgroup_path(const struct host *host, const char *name, char *path, size_t path_bytes,

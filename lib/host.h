@@ -19,6 +19,7 @@ struct host {
 	bool has_uprobe;	  /* perf's uprobe PMU */
 	bool has_kprobe;	  /* perf's kprobe PMU */
 	bool has_find_vma;	  /* bpf_find_vma(), Linux 5.17; see host_probe_bpf() */
+	bool has_uprobe_multi;	  /* one link for many uprobes, Linux 6.6; see host_probe_bpf() */
 	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate, Hz; 0: not known */
 	uint32_t max_stack;	  /* kernel.perf_event_max_stack, frames */
 	uint32_t *online;	  /* CPUs */
@@ -36,8 +37,17 @@ struct host {
 int host_probe(struct host *host, struct failure *f);
 void host_release(struct host *host);
 
-/* Finds out has_find_vma by loading a tiny program; only where it matters: it takes a while. */
+/* Finds out what BPF can do by loading tiny programs; only where it matters: it takes a while. */
 void host_probe_bpf(struct host *host);
+
+/*
+ * Attaches a program (of type kprobe, loaded for HOST_UPROBE_MULTI) to many places of one file with
+ * one link: 89ae89f53d20, Linux 6.6. Debian 12's libbpf does not know it yet. refs (offsets of USDT
+ * semaphores) may be NULL; pid 0 is everyone. Returns the link's descriptor, or a negative errno.
+ */
+#define HOST_UPROBE_MULTI 48 /* enum bpf_attach_type */
+int host_uprobe_multi(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *refs,
+		      uint32_t n, uint32_t pid, bool on_return);
 
 /* Reads the online CPUs again; the array is replaced. 0 or a negative errno. */
 int host_read_online(uint32_t **cpus, size_t *n);
