@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -432,6 +433,45 @@ static void test_expire(void **state)
 	assert_at(pt, 8, 0x13000, 200, "/right", 0x4000);
 	assert_at(pt, 8, 0x20000, 200, "/left", 0x3000);
 	assert_at(pt, 8, 0x23fff, 200, "/half", 0x6fff);
+	proctab_free(pt);
+}
+
+static void test_threads_outlive_leader(void **state)
+{
+	struct proctab *pt = proctab_new();
+
+	(void)state;
+	apply_mmap(pt, 5, 1, 0x7000, 0x1000, "/init");
+	apply_fork(pt, 10, 1, 7, 7);
+	apply_mmap(pt, 11, 7, 0x1000, 0x1000, "/server");
+	apply_fork(pt, 12, 7, 7, 71);
+	apply_fork(pt, 13, 7, 7, 72);
+	apply_fork(pt, 14, 7, 7, 73);
+	apply_exit(pt, 15, 7, 73);
+	apply_exit(pt, 20, 7, 7);
+	proctab_expire(pt, 1000);
+	assert_at(pt, 7, 0x1000, 1000, "/server", 0x3000);
+	apply_exit(pt, 2000, 7, 71);
+	proctab_expire(pt, 3000);
+	assert_at(pt, 7, 0x1000, 3000, "/server", 0x3000);
+	apply_exit(pt, 4000, 7, 72);
+	proctab_expire(pt, 4000);
+	assert_at(pt, 7, 0x1000, 4000, "/server", 0x3000);
+	proctab_expire(pt, 4001);
+	assert_false(proctab_knows(pt, 7, 4001));
+
+	/* By exec there is one thread again, whatever was counted before. */
+	apply_fork(pt, 5000, 1, 8, 8);
+	apply_fork(pt, 5001, 8, 8, 81);
+	apply_fork(pt, 5002, 8, 8, 82);
+	apply_exit(pt, 5003, 8, 8);
+	apply_comm(pt, 5004, 8, true);
+	apply_mmap(pt, 5005, 8, 0x1000, 0x1000, "/next");
+	proctab_expire(pt, 6000);
+	assert_at(pt, 8, 0x1000, 6000, "/next", 0x3000);
+	apply_exit(pt, 7000, 8, 8);
+	proctab_expire(pt, 7001);
+	assert_false(proctab_knows(pt, 8, 7001));
 	proctab_free(pt);
 }
 
@@ -901,6 +941,44 @@ static void test_scan_self(void **state)
 	proctab_free(pt);
 }
 
+static void *wait_for_end(void *arg)
+{
+	char c;
+
+	while (read(*(int *)arg, &c, 1) < 0 && errno == EINTR)
+		;
+	return NULL;
+}
+
+static void test_scan_counts_threads(void **state)
+{
+	struct proctab *pt = proctab_new();
+	uint32_t pid = (uint32_t)getpid();
+	uintptr_t addr = (uintptr_t)&wait_for_end;
+	pthread_t threads[2];
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_for_end, &fds[0]), 0);
+	assert_int_equal(proctab_scan(pt, "/proc", pid, 10), 0);
+	close(fds[1]);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	close(fds[0]);
+
+	apply_exit(pt, 20, pid, pid);
+	proctab_expire(pt, 30);
+	apply_exit(pt, 40, pid, pid + 1);
+	proctab_expire(pt, 50);
+	assert_non_null(proctab_resolve(pt, pid, addr, 50).module);
+	apply_exit(pt, 60, pid, pid + 2);
+	proctab_expire(pt, 70);
+	assert_null(proctab_resolve(pt, pid, addr, 70).module);
+	proctab_free(pt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -917,6 +995,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_exit_and_reuse),
 		cmocka_unit_test(test_expire),
+		cmocka_unit_test(test_threads_outlive_leader),
 		cmocka_unit_test(test_expire_shared),
 		cmocka_unit_test(test_invisible_pids),
 		cmocka_unit_test(test_modules),
@@ -928,6 +1007,7 @@ int main(void)
 		cmocka_unit_test(test_scan_after_side_band),
 		cmocka_unit_test(test_scan_hostile),
 		cmocka_unit_test(test_scan_self),
+		cmocka_unit_test(test_scan_counts_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

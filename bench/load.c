@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * load [-d DEPTH] [-c CPU] [-t MS]: burns CPU under DEPTH frames, and watches itself being
+ * interrupted. Prints how many interruptions it saw, and their median length in nanoseconds. At a
+ * sampling rate far above the scheduler's tick nearly all of them are samples, so that the median
+ * is the time that one sample takes from the program, by whatever profiler; being preempted, and
+ * all other noise, is in the tails.
+ */
+#include <getopt.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "parse.h"
+
+#if defined(__clang__)
+#define FRAME __attribute__((noinline, used))
+#else
+#define FRAME __attribute__((noipa, used))
+#endif
+
+/* Makes the compiler give a function a frame, by which its caller can be found. */
+#define keep_frame() __asm__ volatile("" : : "r"(__builtin_frame_address(0)) : "memory")
+
+/* Shorter ones are the loop itself, longer ones other processes. */
+#define GAP_MIN_NS 700
+#define GAP_MAX_NS 65536
+#define STEP_NS	   8
+
+static uint32_t gaps[GAP_MAX_NS / STEP_NS];
+
+FRAME void watch(uint64_t until);
+FRAME void descend(uint64_t depth, uint64_t until);
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+FRAME void watch(uint64_t until)
+{
+	uint64_t last = now_ns();
+
+	keep_frame();
+	while (last < until) {
+		uint64_t now = now_ns(), gap = now - last;
+
+		if (gap >= GAP_MIN_NS && gap < GAP_MAX_NS)
+			gaps[gap / STEP_NS]++;
+		last = now;
+	}
+}
+
+FRAME void descend(uint64_t depth, uint64_t until)
+{
+	if (depth)
+		descend(depth - 1, until);
+	else
+		watch(until);
+	keep_frame();
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t depth = 26, cpu = UINT64_MAX, ms = 0, n = 0, below = 0;
+	int c, bad = 0;
+
+	while ((c = getopt(argc, argv, "d:c:t:")) != -1) {
+		if (c == 'd')
+			bad |= parse_u64(optarg, 0, 10000, &depth);
+		else if (c == 'c')
+			bad |= parse_u64(optarg, 0, CPU_SETSIZE - 1, &cpu);
+		else if (c == 't')
+			bad |= parse_u64(optarg, 1, 3600000, &ms);
+		else
+			bad = 1;
+	}
+	if (bad || optind != argc || !ms) {
+		fputs("usage: load [-d DEPTH] [-c CPU] -t MS\n", stderr);
+		return 2;
+	}
+	if (cpu != UINT64_MAX) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set)) {
+			perror("load: sched_setaffinity");
+			return 1;
+		}
+	}
+	descend(depth, now_ns() + ms * 1000000);
+	for (size_t i = 0; i < GAP_MAX_NS / STEP_NS; i++)
+		n += gaps[i];
+	for (size_t i = 0; i < GAP_MAX_NS / STEP_NS; i++) {
+		below += gaps[i];
+		if (2 * below >= n) {
+			printf("%llu %zu\n", (unsigned long long)n, i * STEP_NS);
+			break;
+		}
+	}
+	return 0;
+}
