@@ -35,6 +35,12 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } target_cgroup SEC(".maps");
 
+/*
+ * Set by user space when every probe of every gate is attached: until then nothing passes, so that
+ * no close is seen whose opening was not.
+ */
+volatile __u32 armed;
+
 /* ---- who ---- */
 
 static __always_inline bool is_target_id(__u32 id, __u8 what)
@@ -90,40 +96,30 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	__u64 head_bytes = sizeof(struct sample_record) + 8ull * cfg.gate_words;
 	struct sample_record *rec;
 	struct gate_self self;
-	bool user_mode;
-	bool open = false;
+	bool user_mode, open = false;
+	/* The first 64 gates, open and (one bit further left) with this thread inside. */
+	__u64 first_gates = 0, inside = 0, all = 0;
 	__u64 bytes, *gates;
 
 	if (!c)
 		return 0;
-	loss_count(c->runs, 1);
-	loss_count(c->runs_weight, ctx->sample_period);
+	c->runs++;
+	c->runs_weight += ctx->sample_period;
 	self = gate_current(has_find_vma);
 	if (!self.process && !cfg.include_idle) {
-		loss_count(c->idle, 1);
+		c->idle++;
 		return 0;
 	}
 	if (!current_is_target()) {
-		loss_count(c->elsewhere, 1);
+		c->elsewhere++;
 		return 0;
 	}
-	loss_count(c->seen, 1);
+	c->seen++;
 	user_mode = compat_user_mode(ctx);
 	if (user_mode ? cfg.exclude_user : cfg.exclude_kernel) {
-		loss_count(c->filtered, 1);
+		c->filtered++;
 		return 0;
 	}
-
-	rec = emit_scratch();
-	if (!rec) {
-		loss_count(c->lost_scratch, 1);
-		return 0;
-	}
-	gates = (void *)(rec + 1);
-	rec->return_addr = 0;
-	rec->return_gate = 0;
-	for (__u32 i = 0; i < cfg.gate_words; i++)
-		gates[i] = 0;
 
 	if (cfg.n_gates) {
 		if (user_mode)
@@ -131,35 +127,69 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 		else
 			compat_user_regs(&user);
 	}
+	rec = NULL;
+	if (cfg.gate_words > 1) {
+		/* More gates than bits in a register: their bits are gathered in the record. */
+		rec = emit_scratch();
+		if (!rec)
+			goto no_scratch;
+		gates = (void *)(rec + 1);
+		for (__u32 i = 0; i < cfg.gate_words; i++)
+			gates[i] = 0;
+	}
+	/* Without branches: else the verifier would follow each combination of open gates. */
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
-		__u32 gate = loop_key(i), word = i >> 6, state;
+		__u32 gate = loop_key(i);
+		__u64 state = has_find_vma ? gate_check_vma(gate, self.id, self.process, user.sp,
+							    cfg.max_open_ns)
+					   : gate_check_plain(gate, self.id, self.process, user.sp,
+							      cfg.max_open_ns);
 
-		/* The compare tells the verifier that the word is in the record. */
-		if (word >= cfg.gate_words)
-			break;
-		state = has_find_vma ? gate_check_vma(gate, self.id, self.process, user.sp,
-						      cfg.max_open_ns)
-				     : gate_check_plain(gate, self.id, self.process, user.sp,
-							cfg.max_open_ns);
-		if (state & GATE_OPEN) {
-			open = true;
-			gates[word] |= 1ull << (i & 63);
+		all |= state;
+		if (i < 64) {
+			first_gates |= (state & GATE_OPEN) << i;
+			inside |= (state & GATE_INSIDE) << i;
 		}
-		if ((state & GATE_INSIDE) && !rec->return_addr) {
-			struct gate_key key = {.gate = gate, .id = self.id};
-			struct gate_opening *op = bpf_map_lookup_elem(&openings, &key);
+		if (rec) {
+			__u32 word = i >> 6;
 
-			if (op && op->sp) {
-				rec->return_addr = op->ra;
-				rec->return_gate = gate;
-			}
+			/* The compare tells the verifier that the word is in the record. */
+			if (word >= cfg.gate_words)
+				break;
+			gates = (void *)(rec + 1);
+			gates[word] |= (state & GATE_OPEN) << (i & 63);
 		}
 	}
+	open = all & GATE_OPEN;
 	if (cfg.n_gates && open == !!cfg.outside) {
-		loss_count(c->outside, 1);
+		c->outside++;
 		return 0;
 	}
 
+	/* Kept: from here on it may cost something. */
+	if (!rec)
+		rec = emit_scratch();
+	if (!rec)
+		goto no_scratch;
+	gates = (void *)(rec + 1);
+	if (cfg.gate_words == 1)
+		gates[0] = first_gates;
+	rec->return_addr = 0;
+	rec->return_gate = 0;
+	/* Where the outermost entry of the first gate that this thread is inside returns to. */
+	for (__u32 i = 0; i < 64 && i < cfg.n_gates && inside; i++) {
+		struct gate_key key = {.gate = loop_key(i), .id = self.id};
+		struct gate_opening *op;
+
+		if (!(inside & (__u64)GATE_INSIDE << i))
+			continue;
+		op = bpf_map_lookup_elem(&openings, &key);
+		if (op && op->sp) {
+			rec->return_addr = op->ra;
+			rec->return_gate = key.gate;
+		}
+		break;
+	}
 	rec->time_ns = bpf_ktime_get_ns();
 	rec->period = ctx->sample_period;
 	if (cfg.pidns_inum) {
@@ -177,10 +207,10 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames);
 	if (emit_record(ctx, rec, bytes)) {
-		loss_count(c->lost_ring, 1);
+		c->lost_ring++;
 		return 0;
 	}
-	loss_count(c->kept, 1);
+	c->kept++;
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
 		__u32 word = i >> 6;
 		struct gate_stats *st;
@@ -191,8 +221,12 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 			continue;
 		st = gate_stats_of(loop_key(i));
 		if (st)
-			gate_count(st->kept, 1);
+			st->kept++;
 	}
+	return 0;
+
+no_scratch:
+	c->lost_scratch++;
 	return 0;
 }
 
@@ -225,7 +259,7 @@ static __always_inline struct gate_ref this_gate(void)
 
 static __always_inline bool may_pass(void)
 {
-	return !cfg.test_targets || current_is_target();
+	return armed && (!cfg.test_targets || current_is_target());
 }
 
 static __always_inline int frame_open(struct pt_regs *ctx, bool has_find_vma)

@@ -21,7 +21,11 @@ static __always_inline struct tick_counters *loss_counters(void)
 	return bpf_map_lookup_elem(&counters, &zero);
 }
 
-/* Atomic: a tick can interrupt another program's count on this CPU. */
+/*
+ * Atomic, for what several programs count: a tick can interrupt another one's count on its CPU.
+ * What only the sampling program counts needs no lock: it never interrupts itself
+ * (bpf_prog_active).
+ */
 #define loss_count(field, n) __sync_fetch_and_add(&(field), (n))
 
 #endif

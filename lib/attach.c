@@ -598,6 +598,23 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 		fentry_err == -ESRCH ? "not in the kernel's BTF" : strerror(-fentry_err), kprobes);
 }
 
+/* Lets the gates work: a word in the objects' common .bss. */
+static int arm(struct attach *a)
+{
+	struct bpf_map *bss = bpf_object__find_map_by_name(a->main, ".bss");
+	uint32_t zero = 0;
+	size_t bytes = bss ? bpf_map__value_size(bss) : 0;
+	uint32_t *values = bytes >= sizeof(*values) ? calloc(1, bytes) : NULL;
+	int err;
+
+	if (!values)
+		return bytes ? -ENOMEM : -ENOENT;
+	*values = 1;
+	err = bpf_map_update_elem(bpf_map__fd(bss), &zero, values, BPF_ANY) ? -errno : 0;
+	free(values);
+	return err;
+}
+
 int attach_gates(struct attach *a, struct failure *f)
 {
 	static const char *const hooks[] = {"on_exit", "on_exec", "on_fork"};
@@ -621,7 +638,8 @@ int attach_gates(struct attach *a, struct failure *f)
 		if (err)
 			return err;
 	}
-	return 0;
+	err = arm(a);
+	return err ? failure_set(f, EXIT_RUN, err, "cannot open the gates: %s", strerror(-err)) : 0;
 }
 
 int attach_ring(struct attach *a, uint32_t cpu, int fd)

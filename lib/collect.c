@@ -122,12 +122,28 @@ static uint64_t true_address(struct collect *c, const struct ring_event *ev, uin
 	return r->return_addr;
 }
 
+/*
+ * The kernel was entered by a breakpoint instruction, a uprobe's: the user address is the one
+ * behind it, which after a function's last instruction is the next function's.
+ */
+static bool is_behind_int3(struct collect *c, const struct ring_event *ev)
+{
+	const struct sample_record *r = ev->sample.rec;
+	struct agg_frame entry = {.kind = AGG_FRAME_KERNEL, .caller = 1};
+
+	if (!r->kernel_frames || (r->flags & SAMPLE_F_KERNEL_CUT))
+		return false;
+	entry.offset = ev->sample.kernel_ips[r->kernel_frames - 1];
+	return !strcmp(symbolize_frame(c->names, &entry, 0), "asm_exc_int3");
+}
+
 static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
 			  uint32_t *tag)
 {
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->user_frames, used = 0;
 	bool cut = r->flags & SAMPLE_F_USER_CUT, restored = false, seen = false;
+	bool behind = n && is_behind_int3(c, ev);
 
 	if (n > c->plan->max_user_frames) {
 		n = c->plan->max_user_frames;
@@ -145,7 +161,7 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 				.kind = AGG_FRAME_USER,
 				.module = at.module ? at.module->id : 0,
 				.offset = at.module ? at.offset : 0,
-				.caller = i > 0,
+				.caller = i > 0 || behind,
 			};
 	}
 	if (!n && (r->flags & SAMPLE_F_USER_FAIL))
@@ -154,7 +170,7 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 		out[used++] = special(AGG_NO_USER_STACK);
 	if (cut)
 		out[used++] = special(AGG_USER_CUT);
-	if (r->return_addr && n && !cut && !seen)
+	if (r->return_addr && n && !cut && !seen && !behind)
 		*tag = 1 + r->return_gate;
 	return used;
 }

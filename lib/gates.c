@@ -337,8 +337,8 @@ static int no_such_function(const struct elffile *elf, const char *path, const c
 	sb_addf(&sb, "-g: no function '%s' in %s", name, path);
 	if (!elffile_symbol_count(elf))
 		sb_adds(&sb,
-			", which has no symbols at all (stripped): install its debug symbols, or "
-			"use a build that has them");
+			", which has no symbols at all (stripped): use a build that has them, or a "
+			"USDT probe (U:PATH:PROVIDER:NAME)");
 	else if (n > 0)
 		sb_adds(&sb, "; nearest: ");
 	for (int i = 0; i < n; i++) {

@@ -17,9 +17,10 @@
 
 /*
  * An event is handed out when a later round has begun and it is this old: a writer on another CPU
- * takes its time stamp a moment before its record can be seen.
+ * takes its time stamp a moment before its record can be seen, and a hypervisor may stop that CPU
+ * in between.
  */
-#define SETTLE_NS 20000000ull
+#define SETTLE_NS 100000000ull
 
 /* How often the list of online CPUs is looked at. */
 #define HOTPLUG_NS 1000000000ull

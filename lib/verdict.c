@@ -32,6 +32,10 @@ int verdict(const struct account *a, const struct plan *plan, struct failure *f)
 		return failure_set(
 			f, EXIT_NO_MATCH, -ENODATA,
 			"every sample that matched was lost: make the rings larger with -m");
+	if (a->filtered == a->seen)
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+				   "every sample was filtered by the event's modifier (%s)",
+				   plan->event.name);
 	if (plan->config.outside)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "none of the samples fell outside of the gate");

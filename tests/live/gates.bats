@@ -71,8 +71,15 @@ times_of()
 		"$T/samples.json"
 }
 
-# The margin for what may happen between the gate's edge and the log's: a probe, or losing the CPU.
+# The margin for the probe between the gate's edge and the log's.
 EDGE=1000000
+
+# few WRONG RIGHT: a thread that loses its CPU between the two edges, on its way out of the probe,
+# makes the log inexact by a time slice. A gate that is wrong is so for a fifth of all samples.
+few()
+{
+	[ "$1" -le $(($2 / 100)) ] || fail "$1 samples at wrong times, $2 at right ones"
+}
 
 # ---- exactness ----
 
@@ -203,7 +210,7 @@ overlap()
 	overlap --scope system
 	read -r hit miss < <(times_of bystander | in_union "$T/inside" $EDGE)
 	[ "$hit" -ge 300 ] || fail "only $hit samples of the bystander"
-	[ "$miss" -eq 0 ] || fail "$miss of the bystander's samples while nobody was inside"
+	few "$miss" "$hit"
 	# Overlaps are one opening.
 	holds '.gates[0].opens < .gates[0].entries'
 	is '.gates[0].scope' system
@@ -212,7 +219,7 @@ overlap()
 	overlap --scope system --outside
 	read -r hit miss < <(times_of bystander | in_union "$T/inside" -$EDGE)
 	[ "$miss" -ge 100 ] || fail "only $miss samples of the bystander"
-	[ "$hit" -eq 0 ] || fail "$hit of the bystander's samples are kept as outside, but were inside"
+	few "$hit" "$miss"
 }
 
 @test "scope system: open for as long as the union of all stays" {
@@ -253,7 +260,7 @@ overlap()
 	union "$T/log" >"$T/inside"
 	read -r hit miss < <(times_of bystander | in_union "$T/inside" $EDGE)
 	[ "$hit" -ge 150 ] || fail "only $hit samples of the bystander"
-	[ "$miss" -eq 0 ] || fail "$miss of the bystander's samples while nobody was inside"
+	few "$miss" "$hit"
 	[ -z "$(times_of spin)" ] || fail "$(times_of spin | wc -l) samples of another process"
 	# It was a target, and was sampled.
 	holds ".outside > $(wc -l <"$T/inside")"
@@ -273,11 +280,11 @@ overlap()
 	union "$T/log" >"$T/inside"
 	read -r hit miss < <(times_of spin | in_union "$T/inside" $EDGE)
 	[ "$hit" -ge 150 ] || fail "only $hit samples of spin"
-	[ "$miss" -eq 0 ] || fail "$miss of spin's samples while nobody was inside"
+	few "$miss" "$hit"
 }
 
 @test "scope cpu: the bystander is kept only on CPUs where somebody is inside" {
-	local cpu tids hit miss all=0
+	local cpu tids hit miss all=0 wrong=0
 
 	[ "$(nproc)" -ge 2 ] || skip "one CPU"
 	overlap --scope cpu
@@ -289,9 +296,10 @@ overlap()
 		# shellcheck disable=SC2086
 		union "$T/log" $tids >"$T/inside.$cpu"
 		read -r hit miss < <(times_of bystander "$cpu" | in_union "$T/inside.$cpu" $EDGE)
-		[ "$miss" -eq 0 ] || fail "$miss samples on CPU $cpu while nobody was inside there"
 		all=$((all + hit))
+		wrong=$((wrong + miss))
 	done
+	few "$wrong" "$all"
 	[ "$all" -ge 200 ] || fail "only $all samples of the bystander"
 	is "$(printf '%s' '[.gates[0].opens > 25, .kept > 0] | all')" true
 }

@@ -186,7 +186,8 @@ assert_identity()
 	# shellcheck disable=SC2016 # jq's variable
 	holds '.kept as $kept | .gates | all(.opens <= .entries and .kept <= $kept and
 		.recovered == ([.recovered_by[]] | add))'
-	holds "[.ring[]] | all(. == 0)"
+	# "late" is no damage: it happens when a CPU stands still for longer than records are held back.
+	holds '.ring | [.truncated, .oversized, .unknown] | all(. == 0)'
 	is .exit "$status"
 	# What was counted as kept is what was written.
 	if [ -e "$T/out.folded" ]; then

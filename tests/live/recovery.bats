@@ -19,7 +19,7 @@ recovers()
 closed_afterwards()
 {
 	assert_none 'after|after_leaf|below|after_exec'
-	assert_some gated_leaf "${1:-1}"
+	assert_some gated_leaf
 	is '.gates[0].unbalanced' 0
 	is '.gates[0].no_room' 0
 	is '.gates[0].forced' 0
