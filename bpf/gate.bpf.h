@@ -770,8 +770,16 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 			return false;
 		}
 	}
-	if (!(g->flags & GATE_F_FRAME) || !now_sp || !op->sp)
+	if (!(g->flags & GATE_F_FRAME) || !op->sp)
 		return true;
+	if (!now_sp) {
+		struct compat_user_regs user = {};
+
+		compat_user_regs(&user);
+		now_sp = user.sp;
+		if (!now_sp)
+			return true;
+	}
 	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, gate_stack_of(self, now_sp),
 			     g->flags & GATE_F_URETPROBE))
 		return true;
@@ -791,8 +799,9 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 #define GATE_INSIDE 2u /* the thread has an opening of its own, and it is alive */
 
 /*
- * The state of a gate for the current thread, which is at stack pointer now_sp (0: not known);
- * openings that are gone are undone on the way. max_open_ns is the watchdog's limit.
+ * The state of a gate for the current thread, which is at stack pointer now_sp (0: in the kernel,
+ * to be looked up when it is needed); openings that are gone are undone on the way. max_open_ns is
+ * the watchdog's limit.
  */
 static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
 					__u64 max_open_ns, bool has_find_vma)
@@ -800,23 +809,40 @@ static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u
 	struct gate_self self = {.id = id, .process = process, .has_find_vma = has_find_vma};
 	struct gate_key key = {.gate = gate, .id = id};
 	struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
-	struct gate_stats *st = gate_stats_of(gate);
 	__u32 cpu = bpf_get_smp_processor_id(), state = 0;
 	struct gate_opening *op;
 	struct gate_ref g;
+	bool open = false;
 
-	if (!info || !st)
+	if (!info)
 		return 0;
 	gate_ref_of(gate, info, &g);
-	op = bpf_map_lookup_elem(&openings, &key);
-	if (op && gate_still_inside(&g, st, &self, op, now_sp, max_open_ns))
-		state = g.scope == GATE_SCOPE_THREAD ? GATE_INSIDE | GATE_OPEN : GATE_INSIDE;
 	if (g.scope != GATE_SCOPE_THREAD) {
 		struct gate_scope_state *scope = gate_scope_of(&g, process, cpu);
 
-		if (scope && *(volatile __s64 *)&scope->inside > 0)
-			state |= GATE_OPEN;
+		open = scope && *(volatile __s64 *)&scope->inside > 0;
+		/* Nobody of the process, or nobody at all, is inside: neither is this thread. */
+		if (!open && g.scope != GATE_SCOPE_CPU && !(g.flags & GATE_F_START_OPEN))
+			return 0;
 	}
+	op = bpf_map_lookup_elem(&openings, &key);
+	if (op) {
+		struct gate_stats *st = gate_stats_of(gate);
+
+		if (st && gate_still_inside(&g, st, &self, op, now_sp, max_open_ns)) {
+			state = GATE_INSIDE;
+			if (g.scope == GATE_SCOPE_THREAD)
+				state |= GATE_OPEN;
+		}
+		/* An opening that was undone just now may have been the last. */
+		if (g.scope != GATE_SCOPE_THREAD && !state) {
+			struct gate_scope_state *scope = gate_scope_of(&g, process, cpu);
+
+			open = scope && *(volatile __s64 *)&scope->inside > 0;
+		}
+	}
+	if (open)
+		state |= GATE_OPEN;
 	if (!(state & GATE_OPEN) && (g.flags & GATE_F_START_OPEN)) {
 		if (g.scope != GATE_SCOPE_THREAD)
 			key.id = gate_scope_id(&g, process, cpu);

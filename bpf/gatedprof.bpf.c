@@ -92,14 +92,13 @@ static __always_inline __u32 loop_key(__u32 i)
 static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_vma)
 {
 	struct tick_counters *c = loss_counters();
-	struct compat_user_regs user = {};
 	__u64 head_bytes = sizeof(struct sample_record) + 8ull * cfg.gate_words;
 	struct sample_record *rec;
 	struct gate_self self;
 	bool user_mode, open = false;
 	/* The first 64 gates, open and (one bit further left) with this thread inside. */
-	__u64 first_gates = 0, inside = 0, all = 0;
-	__u64 bytes, *gates;
+	__u64 first_gates, inside, all;
+	__u64 bytes, *gates, user_sp = 0;
 
 	if (!c)
 		return 0;
@@ -121,12 +120,8 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 		return 0;
 	}
 
-	if (cfg.n_gates) {
-		if (user_mode)
-			user.sp = ctx->sp;
-		else
-			compat_user_regs(&user);
-	}
+	if (user_mode)
+		user_sp = ctx->sp;
 	rec = NULL;
 	if (cfg.gate_words > 1) {
 		/* More gates than bits in a register: their bits are gathered in the record. */
@@ -137,14 +132,23 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 		for (__u32 i = 0; i < cfg.gate_words; i++)
 			gates[i] = 0;
 	}
-	/* Without branches: else the verifier would follow each combination of open gates. */
+	/*
+	 * No value here differs between the paths through the loop, as the verifier sees it: else
+	 * it would follow each combination of open gates.
+	 */
+	first_gates = inside = all = c->zero;
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
 		__u32 gate = loop_key(i);
-		__u64 state = has_find_vma ? gate_check_vma(gate, self.id, self.process, user.sp,
-							    cfg.max_open_ns)
-					   : gate_check_plain(gate, self.id, self.process, user.sp,
-							      cfg.max_open_ns);
+		struct gate_key mine = {.gate = gate, .id = self.id};
+		__u64 state;
 
+		/* Nearly all samples of nearly all gates end here. */
+		if (cfg.only_threads && !bpf_map_lookup_elem(&openings, &mine))
+			continue;
+		state = has_find_vma ? gate_check_vma(gate, self.id, self.process, user_sp,
+						      cfg.max_open_ns)
+				     : gate_check_plain(gate, self.id, self.process, user_sp,
+							cfg.max_open_ns);
 		all |= state;
 		if (i < 64) {
 			first_gates |= (state & GATE_OPEN) << i;

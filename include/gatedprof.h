@@ -40,7 +40,7 @@ struct gatedprof_config {
 	__u32 first_range;
 	__u32 n_cpus;	    /* possible CPUs */
 	__u32 test_targets; /* 0: the probes are attached to the targets only */
-	__u32 pad;
+	__u32 only_threads; /* every gate has scope thread and starts closed */
 	struct gate_info info;
 };
 
@@ -57,6 +57,7 @@ struct tick_counters {
 	__u64 lost_ring;      /* the ring refused the record */
 	__u64 lost_scratch;   /* no scratch space */
 	__u64 target_no_room; /* children that found no room in map `targets` */
+	__u64 zero;	      /* always, which the verifier does not know */
 };
 
 _Static_assert(sizeof(struct gatedprof_config) == 96, "shared by both sides");

@@ -194,8 +194,14 @@ static void print_rings(FILE *f, const struct account *a)
 	put_part(&rings, a->ring_truncated, "truncated");
 	put_part(&rings, a->ring_oversized, "oversized");
 	put_part(&rings, a->ring_unknown, "unknown");
-	put_part(&rings, a->ring_late, "late");
 	end_parts(&rings);
+	if (a->ring_late) {
+		begin_line(f, a, NULL);
+		put_number(f, a->ring_late, "record");
+		fputs(" came late, out of the order of time: names of just started programs may be "
+		      "missing\n",
+		      f);
+	}
 }
 
 /* The i-th of those with the most frames: few are shown, so that a search for each is cheap. */
