@@ -84,6 +84,12 @@ struct {
 } gate_ranges SEC(".maps");
 
 /*
+ * A sample need not look for its thread's opening while there is none at all: one word, where a
+ * hash table costs a cold sample several cache and TLB misses.
+ */
+struct gate_control gate_control;
+
+/*
  * Nested levels that one event can undo or search; what is left is undone by the next events. The
  * verifier's time for a gate's programs is nearly all in these loops.
  */
@@ -370,6 +376,7 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
 
 	if (bpf_map_delete_elem(&openings, &key))
 		return false;
+	gate_count(gate_control.openings, -1);
 	gate_end(g, st, process, cpu, opened_ns, now);
 	return true;
 }
@@ -535,6 +542,7 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 			gate_count(st->no_room, 1);
 			return;
 		}
+		gate_count(gate_control.openings, 1);
 		gate_begin(g, st, self->process, fresh.cpu, fresh.opened_ns);
 		return;
 	}

@@ -35,12 +35,6 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } target_cgroup SEC(".maps");
 
-/*
- * Set by user space when every probe of every gate is attached: until then nothing passes, so that
- * no close is seen whose opening was not.
- */
-volatile __u32 armed;
-
 /* ---- who ---- */
 
 static __always_inline bool is_target_id(__u32 id, __u8 what)
@@ -56,6 +50,8 @@ static __always_inline bool current_is_target(void)
 
 	if (!cfg.target)
 		return true;
+	if (cfg.only_pid)
+		return bpf_get_current_pid_tgid() >> 32 == cfg.only_pid;
 	if (cfg.target & (TARGET_BY_PROCESS | TARGET_BY_THREAD)) {
 		if (cfg.pidns_inum) {
 			struct task_struct *task = (void *)bpf_get_current_task();
@@ -95,7 +91,7 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	__u64 head_bytes = sizeof(struct sample_record) + 8ull * cfg.gate_words;
 	struct sample_record *rec;
 	struct gate_self self;
-	bool user_mode, open = false;
+	bool user_mode, any, open;
 	/* The first 64 gates, open and (one bit further left) with this thread inside. */
 	__u64 first_gates, inside, all;
 	__u64 bytes, *gates, user_sp = 0;
@@ -137,7 +133,8 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	 * it would follow each combination of open gates.
 	 */
 	first_gates = inside = all = c->zero;
-	for (__u32 i = 0; i < cfg.n_gates; i++) {
+	any = !cfg.only_threads || *(volatile __s64 *)&gate_control.openings;
+	for (__u32 i = 0; i < cfg.n_gates && any; i++) {
 		__u32 gate = loop_key(i);
 		struct gate_key mine = {.gate = gate, .id = self.id};
 		__u64 state;
@@ -263,7 +260,7 @@ static __always_inline struct gate_ref this_gate(void)
 
 static __always_inline bool may_pass(void)
 {
-	return armed && (!cfg.test_targets || current_is_target());
+	return *(volatile __u32 *)&gate_control.armed && (!cfg.test_targets || current_is_target());
 }
 
 static __always_inline int frame_open(struct pt_regs *ctx, bool has_find_vma)

@@ -103,6 +103,14 @@ struct gate_scope_open {
 	__u64 opened_ns;
 };
 
+/* The one variable that all programs share, the objects' .bss. */
+struct gate_control {
+	__s64 openings; /* entries of map `openings` */
+	__u32 armed;	/* every probe is attached; until then nothing passes, so that no close is
+			   seen whose opening was not */
+	__u32 pad;
+};
+
 /*
  * Durations of openings: a histogram with four buckets for each power of two, so that a median is
  * known to within 25 %.

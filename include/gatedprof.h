@@ -21,6 +21,7 @@
 
 struct gatedprof_config {
 	__u32 target;	    /* TARGET_BY_*; 0: everyone */
+	__u32 only_pid;	    /* the one target, a process; 0: see map `targets` */
 	__u32 follow_forks; /* children of targets become targets */
 	__u32 command_pid;  /* becomes a target when it calls exec; 0: none */
 	__u32 pidns_inum;   /* our pid namespace, if it is not the initial one, else 0 */
@@ -32,6 +33,7 @@ struct gatedprof_config {
 	__u32 gate_words;    /* 64-bit words for n_gates bits */
 	__u32 kernel_frames; /* stack depth to capture; 0: none */
 	__u32 user_frames;
+	__u32 pad;
 	__u64 max_open_ns; /* watchdog; 0: off */
 
 	/* For the programs of one gate. */
@@ -60,6 +62,6 @@ struct tick_counters {
 	__u64 zero;	      /* always, which the verifier does not know */
 };
 
-_Static_assert(sizeof(struct gatedprof_config) == 96, "shared by both sides");
+_Static_assert(sizeof(struct gatedprof_config) == 104, "shared by both sides");
 
 #endif

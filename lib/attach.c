@@ -598,21 +598,13 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 		fentry_err == -ESRCH ? "not in the kernel's BTF" : strerror(-fentry_err), kprobes);
 }
 
-/* Lets the gates work: a word in the objects' common .bss. */
+/* Lets the gates work. */
 static int arm(struct attach *a)
 {
-	struct bpf_map *bss = bpf_object__find_map_by_name(a->main, ".bss");
+	const struct gate_control control = {.armed = 1};
 	uint32_t zero = 0;
-	size_t bytes = bss ? bpf_map__value_size(bss) : 0;
-	uint32_t *values = bytes >= sizeof(*values) ? calloc(1, bytes) : NULL;
-	int err;
 
-	if (!values)
-		return bytes ? -ENOMEM : -ENOENT;
-	*values = 1;
-	err = bpf_map_update_elem(bpf_map__fd(bss), &zero, values, BPF_ANY) ? -errno : 0;
-	free(values);
-	return err;
+	return put(a, ".bss", &zero, &control);
 }
 
 int attach_gates(struct attach *a, struct failure *f)

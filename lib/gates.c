@@ -36,8 +36,12 @@ int gates_find_command(const char *name, char **out)
 	char *path = NULL;
 
 	if (strchr(name, '/')) {
-		if (!is_file(name))
-			return -ENOENT;
+		struct stat st;
+
+		if (stat(name, &st))
+			return -errno;
+		if (!S_ISREG(st.st_mode))
+			return S_ISDIR(st.st_mode) ? -EISDIR : -EACCES;
 		if (access(name, X_OK))
 			return -errno;
 		*out = strdup(name);
@@ -560,12 +564,17 @@ out:
 	return err;
 }
 
+/* A probe has a note for each of its places; it is named once. */
 static int list_usdt(const char *provider, const char *name, void *arg)
 {
 	struct strbuf *sb = arg;
+	char *entry;
 
-	if (sb->len < 400)
-		sb_addf(sb, "%s%s:%s", sb->len ? ", " : "", provider, name);
+	if (sb->len > 400 || asprintf(&entry, "%s:%s, ", provider, name) < 0)
+		return 0;
+	if (!strstr(sb_str(sb), entry))
+		sb_adds(sb, entry);
+	free(entry);
 	return 0;
 }
 
@@ -591,6 +600,8 @@ static int resolve_usdt(struct gate_plan *g, const struct gate_point *point, enu
 		sb_init(&sb);
 		if (err == -ENOENT)
 			usdt_list(elf, list_usdt, &sb);
+		if (sb.len)
+			sb.s[sb.len -= 2] = 0; /* the last comma */
 		failure_set(f, EXIT_RUN, err, "-g: no USDT probe '%s:%s' in %s%s%s",
 			    point->provider ? point->provider : "", point->func, path,
 			    err != -ENOENT ? ": its notes cannot be read"

@@ -229,6 +229,9 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 
 int opts_finish(struct opts *o, struct failure *f)
 {
+	if (o->command && !o->command[0])
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "nothing behind '--': a command is expected there");
 	if (o->freq && o->period)
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "-F and -c exclude each other: a frequency, or a fixed period");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "outputs.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 static const char *folded_path(const struct opts *o)
@@ -27,6 +29,9 @@ int outputs_open(struct outputs *out, const struct opts *opts, struct failure *f
 	int err;
 
 	*out = (struct outputs){.opts = opts};
+	if (opts->ready_fd >= 0 && fcntl(opts->ready_fd, F_GETFD) < 0)
+		return failure_set(f, EXIT_WRONG_USAGE, -EBADF,
+				   "--ready-fd %d: not an open file descriptor", opts->ready_fd);
 	err = open_one("-o", folded_path(opts), &out->folded, f);
 	if (!err)
 		err = open_one("--samples", opts->samples, &out->samples, f);

@@ -321,6 +321,8 @@ static void plan_sizes(struct plan *p)
 		wide |= p->gates[i].info.scope != GATE_SCOPE_THREAD;
 	}
 	c->n_gates = n;
+	if (o->n_pids == 1 && !o->n_tids && !o->cgroup && !c->follow_forks && !c->pidns_inum)
+		c->only_pid = o->pids[0];
 	c->only_threads = !wide && !o->start_open;
 	c->gate_words = (n + 63) / 64;
 	c->n_cpus = p->host->n_possible;

@@ -84,11 +84,40 @@ static uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+/*
+ * Each probe of each target is an open file, as are three events and a link for each CPU, each map,
+ * program and BTF. libbpf hides which of its errors means that there are too many: so look before.
+ */
+#define FILES_OF_THE_OBJECT 40
+#define FILES_OF_A_GATE	    12
+
+static int check_files(const struct plan *plan, struct failure *f)
+{
+	uint64_t attachments = plan->attach_to_targets ? plan->n_target_pids : 1;
+	uint64_t need = FILES_OF_THE_OBJECT + 4 * plan->host->n_online + plan->n_target_pids +
+			FILES_OF_A_GATE * (plan->n_gates > 1 ? plan->n_gates - 1 : 0);
+	struct rlimit files;
+
+	for (size_t i = 0; i < plan->n_gates; i++)
+		need += plan->gates[i].n_probes * attachments;
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return 0;
+	if (files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (files.rlim_cur >= need)
+		return 0;
+	return failure_set(f, EXIT_RUN, -EMFILE,
+			   "Too many open files: this run needs about %" PRIu64
+			   ", the limit is %" PRIu64 ": raise it (ulimit -n)",
+			   need, (uint64_t)files.rlim_cur);
+}
+
 int session_new(const struct plan *plan, const struct session_opts *opts, struct session **out,
 		struct failure *f)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	struct rlimit files;
 
 	if (!s)
 		return failure_nomem(f);
@@ -107,10 +136,9 @@ int session_new(const struct plan *plan, const struct session_opts *opts, struct
 	}
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		s->cpus[i] = (struct session_cpu){.cpu = i, .sample_fd = -1};
-	/* Each probe of each target, and three events for each CPU, are files. */
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
+	if (check_files(plan, f)) {
+		session_free(s);
+		return -EMFILE;
 	}
 	*out = s;
 	return 0;

@@ -24,19 +24,27 @@ int verdict(const struct account *a, const struct plan *plan, struct failure *f)
 		period_ns = 1000000000 / plan->attr.sample_freq;
 	else if (plan->event.is_clock)
 		period_ns = plan->attr.sample_period;
-	if (!a->seen)
+	if (!a->seen && !opens) {
+		if (a->runs || !period_ns)
+			return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+					   "no sample of the target was taken: %s",
+					   a->runs ? "it did not run while others did"
+						   : "the event never fired");
 		return failure_set(
-			f, EXIT_NO_MATCH, -ENODATA, "no sample of the target was taken: %s",
-			a->runs ? "it did not run while others did" : "the event never fired");
+			f, EXIT_NO_MATCH, -ENODATA,
+			"no sample of the target was taken, one is due every %s: raise -F, "
+			"or run longer",
+			human_duration(period, period_ns));
+	}
 	if (a->lost)
 		return failure_set(
 			f, EXIT_NO_MATCH, -ENODATA,
 			"every sample that matched was lost: make the rings larger with -m");
-	if (a->filtered == a->seen)
+	if (a->seen && a->filtered == a->seen)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "every sample was filtered by the event's modifier (%s)",
 				   plan->event.name);
-	if (plan->config.outside)
+	if (plan->config.outside && a->seen)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "none of the samples fell outside of the gate");
 	if (!a->n_gates)

@@ -93,8 +93,7 @@ static int split_command(int argc, char **argv, struct opts *o)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--"))
 			continue;
-		if (i + 1 < argc)
-			o->command = argv + i + 1;
+		o->command = argv + i + 1;
 		return i;
 	}
 	return argc;
@@ -105,7 +104,8 @@ static void on_signal(int sig)
 	stop_signal = sig;
 }
 
-/* Signals are let in only while waiting. SIGPIPE is an error of the write that met it. */
+/* Signals are let in only while waiting. SIGPIPE and SIGXFSZ are errors of the write that met them.
+ */
 static void catch_signals(sigset_t *waiting)
 {
 	struct sigaction act = {.sa_handler = on_signal};
@@ -118,6 +118,7 @@ static void catch_signals(sigset_t *waiting)
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 static int libbpf_says(enum libbpf_print_level level, const char *format, va_list args)
@@ -231,14 +232,14 @@ static int run(const struct opts *o, struct failure *f)
 	catch_signals(&waiting);
 	if (plan.n_gates)
 		host_probe_bpf(&host);
-	if (o->command)
-		err = command_start(&command, o->command, f);
-	if (!err && collect_new(&plan, outputs_samples(&out), &c))
+	if (collect_new(&plan, outputs_samples(&out), &c))
 		err = failure_nomem(f);
 	so.object = gatedprof_bpf__elf_bytes(&so.object_bytes);
 	so.arg = c;
 	if (!err)
 		err = session_new(&plan, &so, &s, f);
+	if (!err && o->command)
+		err = command_start(&command, o->command, f);
 	if (!err)
 		err = session_listen(s, f);
 	if (!err && collect_scan(c, "/proc", now_ns()))
