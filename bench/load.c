@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load [-d DEPTH] [-c CPU] [-t MS]: burns CPU under DEPTH frames, and watches itself being
- * interrupted. Prints how many interruptions it saw, and their median length in nanoseconds. At a
- * sampling rate far above the scheduler's tick nearly all of them are samples, so that the median
- * is the time that one sample takes from the program, by whatever profiler; being preempted, and
- * all other noise, is in the tails.
+ * load [-d DEPTH] [-c CPU] [-f] -t MS: burns CPU under DEPTH frames, and watches itself being
+ * interrupted. Prints a histogram of the interruptions: nanoseconds, count. A sample is one, by
+ * whatever profiler: at a high rate, and less the histogram of a run without a profiler, what
+ * remains is samples.
  */
 #include <getopt.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 /* Shorter ones are the loop itself, longer ones other processes. */
 #define GAP_MIN_NS 700
 #define GAP_MAX_NS 65536
-#define STEP_NS	   8
+#define STEP_NS	   16
 
 static uint32_t gaps[GAP_MAX_NS / STEP_NS];
 
@@ -67,21 +67,24 @@ FRAME void descend(uint64_t depth, uint64_t until)
 
 int main(int argc, char **argv)
 {
-	uint64_t depth = 26, cpu = UINT64_MAX, ms = 0, n = 0, below = 0;
+	uint64_t depth = 26, cpu = UINT64_MAX, ms = 0;
+	bool realtime = false;
 	int c, bad = 0;
 
-	while ((c = getopt(argc, argv, "d:c:t:")) != -1) {
+	while ((c = getopt(argc, argv, "d:c:ft:")) != -1) {
 		if (c == 'd')
 			bad |= parse_u64(optarg, 0, 10000, &depth);
 		else if (c == 'c')
 			bad |= parse_u64(optarg, 0, CPU_SETSIZE - 1, &cpu);
+		else if (c == 'f')
+			realtime = true;
 		else if (c == 't')
 			bad |= parse_u64(optarg, 1, 3600000, &ms);
 		else
 			bad = 1;
 	}
 	if (bad || optind != argc || !ms) {
-		fputs("usage: load [-d DEPTH] [-c CPU] -t MS\n", stderr);
+		fputs("usage: load [-d DEPTH] [-c CPU] [-f] -t MS\n", stderr);
 		return 2;
 	}
 	if (cpu != UINT64_MAX) {
@@ -94,15 +97,14 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
+	if (realtime && sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){10})) {
+		perror("load: sched_setscheduler");
+		return 1;
+	}
 	descend(depth, now_ns() + ms * 1000000);
-	for (size_t i = 0; i < GAP_MAX_NS / STEP_NS; i++)
-		n += gaps[i];
 	for (size_t i = 0; i < GAP_MAX_NS / STEP_NS; i++) {
-		below += gaps[i];
-		if (2 * below >= n) {
-			printf("%llu %zu\n", (unsigned long long)n, i * STEP_NS);
-			break;
-		}
+		if (gaps[i])
+			printf("%zu %u\n", i * STEP_NS, gaps[i]);
 	}
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 
+#include "nearest.h"
 #include "parse.h"
 
 #define EVENT_MAX_BYTES 4096 /* of a text, and of a file in sysfs, whose attributes are a page */
@@ -134,36 +135,6 @@ static bool is_word(const char *s, const char *also)
 	return true;
 }
 
-/* Insertions, deletions, replacements and swaps that lead from a to b, ignoring case. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[3][64], la = strlen(a), lb = strlen(b), i, j;
-
-	if (la >= 64 || lb >= 64)
-		return SIZE_MAX;
-	for (j = 0; j <= lb; j++)
-		row[0][j] = j;
-	for (i = 1; i <= la; i++) {
-		size_t *cur = row[i % 3], *prev = row[(i - 1) % 3], *prev2 = row[(i + 1) % 3];
-
-		cur[0] = i;
-		for (j = 1; j <= lb; j++) {
-			char ca = a[i - 1] | 0x20, cb = b[j - 1] | 0x20;
-			size_t best = prev[j - 1] + (ca != cb);
-
-			if (prev[j] + 1 < best)
-				best = prev[j] + 1;
-			if (cur[j - 1] + 1 < best)
-				best = cur[j - 1] + 1;
-			if (i > 1 && j > 1 && ca == (b[j - 2] | 0x20) && (a[i - 2] | 0x20) == cb &&
-			    prev2[j - 2] + 1 < best)
-				best = prev2[j - 2] + 1;
-			cur[j] = best;
-		}
-	}
-	return row[la % 3][lb];
-}
-
 struct nearest {
 	char best[3][64];
 	size_t dist[3];
@@ -173,7 +144,7 @@ struct nearest {
 static void nearest_offer(struct nearest *near, const char *wanted, const char *candidate)
 {
 	size_t len = strlen(wanted), limit = len < 6 ? 1 : len < 12 ? 2 : 3, i;
-	size_t d = distance(wanted, candidate);
+	size_t d = nearest_distance(wanted, candidate);
 
 	/* somebody who stopped typing: "instr" */
 	if (len >= 3 && !strncasecmp(wanted, candidate, len))

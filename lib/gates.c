@@ -15,6 +15,7 @@
 #include "demangle.h"
 #include "elffile.h"
 #include "funcscan.h"
+#include "nearest.h"
 #include "strbuf.h"
 #include "usdt.h"
 
@@ -623,24 +624,45 @@ out:
 
 /* ---- kernel points ---- */
 
-/* Names of a directory of tracefs that contain the typed one, or the other way round. */
-static void near_tracepoints(const char *dir, const char *name, struct strbuf *sb)
+/*
+ * The names of a directory of tracefs nearest to a misspelt one, best first; only those that begin
+ * with `prefix`, which is left out.
+ */
+static void near_tracepoints(const char *dir, const char *prefix, const char *name,
+			     struct strbuf *sb)
 {
+	char best[MAX_NEAREST][NEAREST_MAX_BYTES];
+	size_t distances[MAX_NEAREST], n = 0, skip = strlen(prefix);
 	DIR *d = opendir(dir);
 	struct dirent *entry;
-	int n = 0;
 
 	if (!d)
 		return;
-	while (n < MAX_NEAREST && (entry = readdir(d))) {
-		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "filter") ||
-		    !strcmp(entry->d_name, "enable"))
+	while ((entry = readdir(d))) {
+		const char *candidate = entry->d_name + skip;
+		size_t distance, at;
+
+		if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, skip) ||
+		    !strcmp(entry->d_name, "filter") || !strcmp(entry->d_name, "enable"))
 			continue;
-		if (strstr(entry->d_name, name) || strstr(name, entry->d_name) ||
-		    !strncmp(entry->d_name, name, strlen(name) < 4 ? strlen(name) : 4))
-			sb_addf(sb, "%s%s", n++ ? ", " : "; nearest: ", entry->d_name);
+		distance = nearest_distance(name, candidate);
+		if (distance > strlen(name) / 2)
+			continue;
+		for (at = n; at > 0 && distances[at - 1] > distance; at--) {
+			if (at == MAX_NEAREST)
+				continue;
+			distances[at] = distances[at - 1];
+			memcpy(best[at], best[at - 1], sizeof(best[at]));
+		}
+		if (at == MAX_NEAREST)
+			continue;
+		distances[at] = distance;
+		snprintf(best[at], sizeof(best[at]), "%s", candidate);
+		n += n < MAX_NEAREST;
 	}
 	closedir(d);
+	for (size_t i = 0; i < n; i++)
+		sb_addf(sb, "%s%s", i ? ", " : "; nearest: ", best[i]);
 }
 
 static int add_tracepoint(struct gate_plan *g, enum probe_role role, const char *category,
@@ -667,9 +689,9 @@ static int add_tracepoint(struct gate_plan *g, enum probe_role role, const char 
 	snprintf(path, sizeof(path), "%s/events/%s", tracefs, category);
 	if (access(path, F_OK)) {
 		snprintf(path, sizeof(path), "%s/events", tracefs);
-		near_tracepoints(path, category, &sb);
+		near_tracepoints(path, "", category, &sb);
 	} else {
-		near_tracepoints(path, name, &sb);
+		near_tracepoints(path, "", name, &sb);
 	}
 	err = failure_set(f, EXIT_RUN, -ENOENT, "-g: this kernel has no tracepoint '%s:%s'%s",
 			  category, name, sb_str(&sb));
@@ -680,11 +702,28 @@ static int add_tracepoint(struct gate_plan *g, enum probe_role role, const char 
 static int add_syscall(struct gate_plan *g, enum probe_role role, bool enter, const char *name,
 		       const struct gates_where *where, struct failure *f)
 {
-	char event[128];
+	const char *tracefs = where->host->tracefs;
+	char event[128], path[PATH_MAX];
+	struct strbuf sb;
+	int err;
 
 	if (snprintf(event, sizeof(event), "sys_%s_%s", enter ? "enter" : "exit", name) >=
-	    (int)sizeof(event))
+		    (int)sizeof(event) ||
+	    strchr(name, '/'))
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: no syscall '%s'", name);
+	if (tracefs) {
+		snprintf(path, sizeof(path), "%s/events/syscalls/%s/id", tracefs, event);
+		if (access(path, F_OK)) {
+			snprintf(path, sizeof(path), "%s/events/syscalls", tracefs);
+			sb_init(&sb);
+			near_tracepoints(path, "sys_enter_", name, &sb);
+			err = failure_set(f, EXIT_RUN, -ENOENT,
+					  "-g: this kernel has no syscall '%s'%s", name,
+					  sb_str(&sb));
+			sb_release(&sb);
+			return err;
+		}
+	}
 	return add_tracepoint(g, role, "syscalls", event, where, f);
 }
 

@@ -173,7 +173,9 @@ static void what_went_wrong(void **state)
 		"t: warning: 20,000 Hz asked for, but kernel.perf_event_max_sample_rate is 10,000\n"
 		"t: warning: multiplexed: the event counted for 61 % of the time, the counter was "
 		"lent to other events for the rest\n"
-		"t: warning: bad records in the rings: 1 truncated, 2 unknown, 3 late\n");
+		"t: warning: bad records in the rings: 1 truncated, 2 unknown\n"
+		"t: 3 records came late, out of the order of time: names of just started programs "
+		"may be missing\n");
 	a = (struct account){.tool = "t",
 			     .seen = 2,
 			     .kept = 1,

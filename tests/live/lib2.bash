@@ -1,0 +1,130 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What is left of a run, and how it ends. Loaded after lib.
+#
+# held PID           ids of the BPF objects that a process holds, as lines "prog 12"
+# assert_freed FILE  none of these ids exists any more; the kernel frees them a moment later
+# breakpoints PID FILE FUNC...  the first byte of each function as it is in the target's memory
+# refused CODE ERE   the last gp failed with this code and closed with a line that matches;
+#                    refused_early: that was its only line, and nothing was made
+# a_while MS         some time passes, where a test is about any moment
+
+held()
+{
+	cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '
+		$1 == "prog_id:" || $1 == "map_id:" || $1 == "link_id:" {
+			sub(/_id:/, "", $1)
+			if ($2) print $1, $2
+		}' | sort -u
+}
+
+exists_in_kernel()
+{
+	bpftool "$1" show id "$2" >/dev/null 2>&1
+}
+
+# No sleep is needed: asking the kernel takes time, and freeing waits for that of other CPUs.
+assert_freed()
+{
+	local kind id end=$((SECONDS + 10))
+
+	[ -s "$1" ] || fail "nothing was held"
+	while read -r kind id; do
+		while exists_in_kernel "$kind" "$id"; do
+			[ $SECONDS -lt $end ] || fail "$kind $id is left: $(bpftool "$kind" show id "$id")"
+		done
+	done <"$1"
+}
+
+breakpoints()
+{
+	local pid=$1 file=$2 func base at
+
+	shift 2
+	base=$(awk -v file="$file" '$6 == file && $3 == 0 { split($1, a, "-"); print a[1]; exit }' \
+		"/proc/$pid/maps")
+	[ -n "$base" ] || fail "$file is not in the maps of $pid"
+	for func; do
+		at=$(nm "$file" | awk -v name="$func" '$3 == name { print $1 }')
+		printf '%s %s\n' "$func" "$(dd if="/proc/$pid/mem" bs=1 count=1 \
+			skip=$((16#$base + 16#$at)) iflag=skip_bytes 2>/dev/null | od -An -tx1 | tr -d ' ')"
+	done
+}
+
+# Each check returns by itself: where the caller has an "||", bash does not stop at the first.
+refused()
+{
+	local code=$1 re=$2
+
+	[ "$status" -eq "$code" ] || fail "exit code $status, not $code" || return 1
+	tail -n 1 "$T/err" | grep -qE -e "^gatedprof: $re" || fail "the last line is not '$re'"
+}
+
+# The same, for what fails before anything runs: one line, and no data anywhere.
+refused_early()
+{
+	refused "$@" || return 1
+	[ "$(wc -l <"$T/err")" -eq 1 ] || fail "not one line" || return 1
+	[ ! -s "$T/cmd" ] || fail "wrote to stdout" || return 1
+	[ ! -e "$T/out.folded" ] || fail "made an output file" || return 1
+	[ ! -e "$T/sum.json" ] || fail "made a summary" || return 1
+	assert_no_litter
+}
+
+assert_no_litter()
+{
+	[ -z "$(find "$T" -name '.samplegate-*')" ] || fail "left a temporary file"
+}
+
+# Every line is "stack COUNT", sorted, each stack once, no control bytes.
+assert_folded()
+{
+	local file=${1:-$T/out.folded} bad
+
+	[ -s "$file" ] || fail "$file is empty"
+	bad=$(grep -vnE '^[^;]+(;[^;]+)* [1-9][0-9]*$' "$file" | head -n 3) || true
+	[ -z "$bad" ] || fail "not folded: $bad"
+	bad=$(LC_ALL=C grep -n '[[:cntrl:]]' "$file" | head -n 3) || true
+	[ -z "$bad" ] || fail "control bytes: $bad"
+	LC_ALL=C sort -c "$file" || fail "not sorted"
+	bad=$(sed 's/ [0-9]*$//' "$file" | LC_ALL=C sort | uniq -d | head -n 3)
+	[ -z "$bad" ] || fail "not merged: $bad"
+	[ -z "$(tail -c 1 "$file")" ] || fail "the last line has no end"
+}
+
+# What flame graph tools do with it: frames become a tree, and no child is wider than its parent.
+assert_flamegraph()
+{
+	awk '{
+		count = $NF
+		sub(/ [0-9]+$/, "")
+		n = split($0, f, ";")
+		path = ""
+		total += count
+		for (i = 1; i <= n; i++) {
+			up = path
+			path = path ";" f[i]
+			width[path] += count
+			parent[path] = up
+		}
+	} END {
+		width[""] = total
+		for (p in parent)
+			if (p != "" && width[p] > width[parent[p]]) { print "wider than its parent: " p; bad = 1 }
+		for (p in parent)
+			children[parent[p]] += width[p]
+		for (p in children)
+			if (children[p] > width[p]) { print "children wider than: " p; bad = 1 }
+		exit bad || !total
+	}' "$T/out.folded" || fail "no flame graph"
+}
+
+a_while()
+{
+	# Nobody writes into that: read waits for its time to be over.
+	[ -p "$T/never" ] || mkfifo "$T/never"
+	exec {never_fd}<>"$T/never"
+	read -r -t "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))" -u "$never_fd" _ || true
+	exec {never_fd}>&-
+}
