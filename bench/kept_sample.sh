@@ -2,20 +2,30 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # What a kept sample costs in all: the time that it takes from the program, seen by the program
-# itself as an interruption, and the profiler's own CPU time, next to perf record -g and bpftrace on
-# the same load. Runs of two lengths take out what starting, compiling and printing cost once. The
-# load has one CPU for itself, by real-time priority.
+# itself as an interruption, and the profiler's own CPU time meanwhile, next to perf record -g and
+# bpftrace on the same load. Starting and printing are shown, but not counted. The load has one CPU
+# for itself, by real-time priority.
 . "$(dirname "$0")/lib.bash"
 
 hz=${BENCH_HZ:-9973}
-short=1 long=${BENCH_SECONDS:-8}
+seconds=${BENCH_SECONDS:-5}
 rounds=${BENCH_ROUNDS:-3}
 cpu=$(($(nproc) - 1))
 
-# run NAME SECONDS: leaves the interruptions in $T/gaps and "PROFILER_US SAMPLES" in $T/cost.
+# Nanoseconds of CPU time that the one child of a process has used.
+used_ns()
+{
+	local child
+
+	read -r child <"/proc/$1/task/$1/children"
+	cat "/proc/${child%% *}/task/"*/schedstat | awk '{ ns += $1 } END { printf "%d\n", ns }'
+}
+
+# run NAME: leaves the interruptions in $T/gaps and "NS ALL_NS SAMPLES" in $T/cost: the profiler's
+# CPU time while the load ran, and from its start to its end.
 run()
 {
-	local name=$1 seconds=$2 pid='' samples=0
+	local name=$1 pid='' samples=0 before=0 after=0
 
 	case $name in
 	none) ;;
@@ -35,7 +45,10 @@ run()
 		sleep 1
 		;;
 	esac
+	[ "$name" = ours ] && pid=$GP_PID
+	[ -n "$pid" ] && before=$(used_ns "$pid")
 	"$B/load" -f -c "$cpu" -t $((seconds * 1000)) >"$T/gaps" 7>&- 8>&- 9>&-
+	[ -n "$pid" ] && after=$(used_ns "$pid")
 	case $name in
 	none) ;;
 	empty) empty_stop ;;
@@ -46,8 +59,9 @@ run()
 	perf) samples=$(perf script -i "$T/perf.data" -F event 2>/dev/null | grep -c cpu-clock) ;;
 	bpftrace) samples=$(awk '/^.*\]: [0-9]+$/ { n += $NF } END { print n + 0 }' "$T/bpftrace") ;;
 	esac
-	[ "$name" = none ] || [ "$name" = empty ] && echo 0 0 >"$T/cost" && return
-	awk -v n="$samples" '{ print $1 + $2, n }' "$T/usage" >"$T/cost"
+	[ "$name" = none ] || [ "$name" = empty ] && echo 0 0 1 >"$T/cost" && return
+	awk -v n="$samples" -v ns=$((after - before)) '{ print ns, ($1 + $2) * 1000, n }' "$T/usage" \
+		>"$T/cost"
 }
 
 # The median length of what $T/gaps has and $T/gaps.none, as long a run without a profiler, has not.
@@ -66,20 +80,18 @@ names=(empty ours)
 have perf && names+=(perf)
 have bpftrace && names+=(bpftrace)
 for ((r = 0; r < rounds; r++)); do
-	run none "$long"
+	run none
 	mv "$T/gaps" "$T/gaps.none"
 	for name in "${names[@]}"; do
-		run "$name" $short
-		read -r few_us few <"$T/cost"
-		run "$name" "$long"
-		read -r many_us many <"$T/cost"
+		run "$name"
+		read -r ns all_ns samples <"$T/cost"
+		[ "$samples" -gt 0 ] || give_up "$name took no sample"
 		interruption >>"$T/$name.kernel"
-		echo "$name $few_us $few $many_us $many" >>"$T/raw"
-		calc "$many > $few ? ($many_us - $few_us) * 1000 / ($many - $few) : 0" %.0f \
-			>>"$T/$name.user"
+		calc "$ns / $samples" %.0f >>"$T/$name.user"
+		calc "$all_ns / $samples" %.0f >>"$T/$name.all"
 		[ "$name" = perf ] || continue
 		"$B/rusage" "$T/usage" perf script -i "$T/perf.data" >/dev/null 2>&1
-		awk -v n="$many" '{ printf "%d\n", ($1 + $2) * 1000 / n }' "$T/usage" >>"$T/script"
+		awk -v n="$samples" '{ printf "%d\n", ($1 + $2) * 1000 / n }' "$T/usage" >>"$T/script"
 	done
 done
 best=
@@ -88,7 +100,8 @@ for name in "${names[@]}"; do
 	kernel=$(median <"$T/$name.kernel") user=$(median <"$T/$name.user")
 	total=$(calc "$kernel - $tick + $user" %.0f)
 	note "$name: interrupts the program for $kernel ns, own CPU $user ns a sample;" \
-		"together $total more than a tick that does nothing"
+		"together $total more than a tick that does nothing;" \
+		"own CPU with start and end: $(median <"$T/$name.all") ns"
 	case $name in
 	ours) ours=$total ;;
 	perf) note "perf script afterwards: $(median <"$T/script") ns a sample, not counted" ;;

@@ -24,8 +24,8 @@
 /* Makes the compiler give a function a frame, by which its caller can be found. */
 #define keep_frame() __asm__ volatile("" : : "r"(__builtin_frame_address(0)) : "memory")
 
-/* Shorter ones are the loop itself, longer ones other processes. */
-#define GAP_MIN_NS 700
+/* Shorter ones are what a hypervisor does by itself, longer ones other processes. */
+#define GAP_MIN_NS 8000
 #define GAP_MAX_NS 65536
 #define STEP_NS	   16
 

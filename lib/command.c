@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,7 +13,7 @@
 
 #define TERM_WAIT_MS 3000
 
-static void child(char *const argv[], int go, int status)
+static void child(char *const argv[], const struct rlimit *files, int go, int status)
 {
 	sigset_t none;
 	char byte;
@@ -20,6 +21,7 @@ static void child(char *const argv[], int go, int status)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setrlimit(RLIMIT_NOFILE, files);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
@@ -34,7 +36,8 @@ static void child(char *const argv[], int go, int status)
 	_exit(127);
 }
 
-int command_start(struct command *c, char *const argv[], struct failure *f)
+int command_start(struct command *c, char *const argv[], const struct rlimit *files,
+		  struct failure *f)
 {
 	int go[2], status[2];
 	pid_t pid;
@@ -54,7 +57,7 @@ int command_start(struct command *c, char *const argv[], struct failure *f)
 	if (pid == 0) {
 		close(go[1]);
 		close(status[0]);
-		child(argv, go[0], status[1]);
+		child(argv, files, go[0], status[1]);
 	}
 	close(go[0]);
 	close(status[1]);
@@ -113,6 +116,7 @@ void command_end(struct command *c)
 	if (c->pid <= 0)
 		return;
 	if (waitpid(c->pid, &c->status, WNOHANG) == 0) {
+		c->ended = true;
 		kill(c->pid, SIGTERM);
 		wait_a_while(c->pid);
 		if (waitpid(c->pid, &c->status, WNOHANG) == 0) {
@@ -122,4 +126,18 @@ void command_end(struct command *c)
 		}
 	}
 	c->pid = 0;
+}
+
+bool command_failed(const struct command *c, char *text, size_t bytes)
+{
+	if (c->ended)
+		return false;
+	if (WIFEXITED(c->status) && WEXITSTATUS(c->status))
+		snprintf(text, bytes, "exited with status %d", WEXITSTATUS(c->status));
+	else if (WIFSIGNALED(c->status))
+		snprintf(text, bytes, "was killed by signal %d (%s)", WTERMSIG(c->status),
+			 strsignal(WTERMSIG(c->status)));
+	else
+		return false;
+	return true;
 }

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -26,6 +27,19 @@ static bool is_file(const char *path)
 	struct stat st;
 
 	return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+/* A library's bare name can also be that of a linker script, a command's that of a shell script. */
+static bool is_elf(const char *path)
+{
+	char magic[4] = "";
+	int fd = is_file(path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	bool elf = fd >= 0 && read(fd, magic, sizeof(magic)) == sizeof(magic) &&
+		   !memcmp(magic, "\177ELF", sizeof(magic));
+
+	if (fd >= 0)
+		close(fd);
+	return elf;
 }
 
 /* ---- which file ---- */
@@ -131,7 +145,7 @@ static char *find_in_dir(const char *dir, const char *typed)
 
 	if (asprintf(&path, "%s/%s", dir, typed) < 0)
 		return NULL;
-	if (is_file(path))
+	if (is_elf(path))
 		return path;
 	free(path);
 	d = opendir(dir);
@@ -142,7 +156,7 @@ static char *find_in_dir(const char *dir, const char *typed)
 			continue;
 		if (asprintf(&path, "%s/%s", dir, entry->d_name) < 0)
 			break;
-		if (is_file(path) && (!best || strcmp(path, best) < 0)) {
+		if (is_elf(path) && (!best || strcmp(path, best) < 0)) {
 			free(best);
 			best = path;
 		} else {
@@ -151,6 +165,27 @@ static char *find_in_dir(const char *dir, const char *typed)
 	}
 	closedir(d);
 	return best;
+}
+
+/* The first program of that name in $PATH. */
+static int find_program(const char *typed, char **out)
+{
+	const char *dirs = getenv("PATH"), *next;
+	char *path;
+
+	for (dirs = dirs ? dirs : "/bin:/usr/bin"; dirs; dirs = next) {
+		size_t n = strcspn(dirs, ":");
+
+		next = dirs[n] ? dirs + n + 1 : NULL;
+		if (asprintf(&path, "%.*s/%s", (int)n, n ? dirs : ".", typed) < 0)
+			return -ENOMEM;
+		if (is_elf(path)) {
+			*out = path;
+			return 0;
+		}
+		free(path);
+	}
+	return -ENOENT;
 }
 
 static int find_library(const char *typed, char **out)
@@ -249,7 +284,7 @@ int gates_find_file(const char *typed, const struct gates_where *where, char **o
 	for (size_t i = 0; i < where->n_pids; i++)
 		if (!find_in_maps(where->pids[i], typed, out))
 			return 0;
-	if (!gates_find_command(typed, out) || !find_library(typed, out))
+	if (!find_program(typed, out) || !find_library(typed, out))
 		return 0;
 	return failure_set(
 		f, EXIT_RUN, -ENOENT,

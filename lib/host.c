@@ -274,6 +274,8 @@ int host_probe(struct host *host, struct failure *f)
 	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PIDNS)
 		h.pidns_inum = st.st_ino;
 	h.tracefs = find_tracefs();
+	if (getrlimit(RLIMIT_NOFILE, &h.files))
+		h.files = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
 	find_cgroup2(h.cgroup2, sizeof(h.cgroup2));
 	*host = h;
 	h.online = NULL;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "failure.h"
 
@@ -27,6 +28,7 @@ struct host {
 	uint32_t n_possible; /* highest possible CPU number + 1 */
 	uint32_t pidns_inum; /* of our pid namespace if that is not the initial one, else 0 */
 	const char *tracefs; /* where it is mounted; NULL: nowhere */
+	struct rlimit files; /* RLIMIT_NOFILE as it was, before a session raises it */
 	char cgroup2[256];   /* mount point of cgroup v2; "" if none */
 };
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -219,9 +218,11 @@ static int run(const struct opts *o, struct failure *f)
 	struct session_opts so = {.event = on_event, .settled = on_settled};
 	struct host host = {};
 	struct plan plan = {};
+	char outcome[64];
 	sigset_t waiting;
 	int err;
 
+	catch_signals(&waiting);
 	err = host_probe(&host, f);
 	if (!err)
 		err = plan_make(o, &host, plan_tgid, &plan, f);
@@ -229,7 +230,6 @@ static int run(const struct opts *o, struct failure *f)
 		err = outputs_open(&out, o, f);
 	if (err)
 		goto out;
-	catch_signals(&waiting);
 	if (plan.n_gates)
 		host_probe_bpf(&host);
 	if (collect_new(&plan, outputs_samples(&out), &c))
@@ -239,7 +239,7 @@ static int run(const struct opts *o, struct failure *f)
 	if (!err)
 		err = session_new(&plan, &so, &s, f);
 	if (!err && o->command)
-		err = command_start(&command, o->command, f);
+		err = command_start(&command, o->command, &host.files, f);
 	if (!err)
 		err = session_listen(s, f);
 	if (!err && collect_scan(c, "/proc", now_ns()))
@@ -262,9 +262,8 @@ static int run(const struct opts *o, struct failure *f)
 	command_end(&command);
 	if (!err)
 		err = finish(s, c, &plan, &out, f);
-	if (o->command && !o->quiet && WIFEXITED(command.status) && WEXITSTATUS(command.status))
-		fprintf(stderr, TOOL ": %s exited with status %d\n", o->command[0],
-			WEXITSTATUS(command.status));
+	if (!o->quiet && command_failed(&command, outcome, sizeof(outcome)))
+		fprintf(stderr, TOOL ": %s %s\n", o->command[0], outcome);
 out:
 	command_end(&command);
 	outputs_abort(&out);

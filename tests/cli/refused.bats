@@ -116,7 +116,7 @@ assert_kept()
 	build odd <<-'END'
 		__attribute__((noinline)) int odd(int x)
 		{
-			__asm__ volatile("test %%eax, %%eax; jns 1f; .byte 0x06; 1:" ::: "cc");
+			__asm__ volatile("xor %%eax, %%eax; jns 1f; .byte 0x06; 1:" ::: "eax", "cc");
 			return x + 1;
 		}
 		int main(int n, char **v) { return odd(n) - 2; }

@@ -3,39 +3,11 @@
 #
 # What is left of a run, and how it ends. Loaded after lib.
 #
-# held PID           ids of the BPF objects that a process holds, as lines "prog 12"
-# assert_freed FILE  none of these ids exists any more; the kernel frees them a moment later
-# breakpoints PID FILE FUNC...  the first byte of each function as it is in the target's memory
+# breakpoints PID FILE FUNC...
+#                    the first byte of each function as it is in the target's memory
 # refused CODE ERE   the last gp failed with this code and closed with a line that matches;
 #                    refused_early: that was its only line, and nothing was made
 # a_while MS         some time passes, where a test is about any moment
-
-held()
-{
-	cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '
-		$1 == "prog_id:" || $1 == "map_id:" || $1 == "link_id:" {
-			sub(/_id:/, "", $1)
-			if ($2) print $1, $2
-		}' | sort -u
-}
-
-exists_in_kernel()
-{
-	bpftool "$1" show id "$2" >/dev/null 2>&1
-}
-
-# No sleep is needed: asking the kernel takes time, and freeing waits for that of other CPUs.
-assert_freed()
-{
-	local kind id end=$((SECONDS + 10))
-
-	[ -s "$1" ] || fail "nothing was held"
-	while read -r kind id; do
-		while exists_in_kernel "$kind" "$id"; do
-			[ $SECONDS -lt $end ] || fail "$kind $id is left: $(bpftool "$kind" show id "$id")"
-		done
-	done <"$1"
-}
 
 breakpoints()
 {
@@ -91,33 +63,6 @@ assert_folded()
 	bad=$(sed 's/ [0-9]*$//' "$file" | LC_ALL=C sort | uniq -d | head -n 3)
 	[ -z "$bad" ] || fail "not merged: $bad"
 	[ -z "$(tail -c 1 "$file")" ] || fail "the last line has no end"
-}
-
-# What flame graph tools do with it: frames become a tree, and no child is wider than its parent.
-assert_flamegraph()
-{
-	awk '{
-		count = $NF
-		sub(/ [0-9]+$/, "")
-		n = split($0, f, ";")
-		path = ""
-		total += count
-		for (i = 1; i <= n; i++) {
-			up = path
-			path = path ";" f[i]
-			width[path] += count
-			parent[path] = up
-		}
-	} END {
-		width[""] = total
-		for (p in parent)
-			if (p != "" && width[p] > width[parent[p]]) { print "wider than its parent: " p; bad = 1 }
-		for (p in parent)
-			children[parent[p]] += width[p]
-		for (p in children)
-			if (children[p] > width[p]) { print "children wider than: " p; bad = 1 }
-		exit bad || !total
-	}' "$T/out.folded" || fail "no flame graph"
 }
 
 a_while()

@@ -321,7 +321,7 @@ gp_in()
 
 @test "stdout: a full disk" {
 	status=0
-	"$GP" -F 999 -a 100ms >/dev/full 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+	"$GP" -F 999 -- "$W/spin" -t 200 >/dev/full 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
 	refused 1 "-o: cannot write to standard output: No space left on device"
 }
 
@@ -329,7 +329,7 @@ gp_in()
 	mkfifo "$T/pipe"
 	exec {both}<>"$T/pipe" {end}>"$T/pipe" {both}>&-
 	status=0
-	"$GP" -F 999 -a 100ms >&"$end" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+	"$GP" -F 999 -- "$W/spin" -t 200 >&"$end" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
 	refused 1 "-o: cannot write to standard output: Broken pipe"
 	exec {end}>&-
 }

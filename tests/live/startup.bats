@@ -24,10 +24,10 @@ assert_ended_well()
 		[ "$(cat "$T/out.folded")" = "an older result 1" ] || fail "$sig: the output changed"
 		[ ! -e "$T/sum.json" ] || fail "$sig: died, and wrote a summary"
 		! grep -q 'gatedprof: ready' "$T/err" || fail "$sig: died although it was ready"
-		assert_no_litter
 		;;
 	*) fail "$sig: exit code $status" ;;
 	esac
+	assert_no_litter || fail "$sig: exit code $status"
 }
 
 # The breakpoint in the target is gone, whoever else may have programs in the kernel.
@@ -37,6 +37,16 @@ assert_no_breakpoint()
 
 	until [ "$(breakpoints "$(wl_pid t)" "$W/spin" spin burn)" = "$1" ]; do
 		[ $SECONDS -lt $end ] || fail "a breakpoint is left in the target"
+	done
+}
+
+# Before exec, the process is still a part of this test.
+until_it_is_the_tool()
+{
+	local comm=${GP##*/} have=
+
+	until [ "$have" = "${comm:0:15}" ]; do
+		read -r have <"/proc/$GP_PID/comm"
 	done
 }
 
@@ -57,8 +67,8 @@ at_any_moment()
 			-g "u:$W/spin:burn" -g "u:$W/spin:spin" -p "$(wl_pid t)" 20 \
 			>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- &
 		GP_PID=$!
+		until_it_is_the_tool
 		a_while $ms
-		# The first of what a process does is to become the tool.
 		kill "-$1" "$GP_PID"
 		gp_wait 2>/dev/null
 		if [ "$1" = KILL ]; then
@@ -75,17 +85,17 @@ at_any_moment()
 
 @test "SIGINT at any moment" {
 	RANDOM=1
-	at_any_moment INT 2 25
+	at_any_moment INT 2 15
 }
 
 @test "SIGTERM at any moment" {
 	RANDOM=2
-	at_any_moment TERM 15 25
+	at_any_moment TERM 15 15
 }
 
 @test "kill -9 at any moment" {
 	RANDOM=3
-	at_any_moment KILL 9 25
+	at_any_moment KILL 9 15
 }
 
 @test "kill -9 before it is ready: its COMMAND never runs" {
@@ -97,6 +107,7 @@ at_any_moment()
 		"$GP" -o "$T/out.folded" -g "u:$W/spin:spin" -- touch "$T/ran" \
 			>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- &
 		GP_PID=$!
+		until_it_is_the_tool
 		a_while $((RANDOM % 25))
 		kill -9 "$GP_PID"
 		gp_wait 2>/dev/null
@@ -104,5 +115,24 @@ at_any_moment()
 			# Its child sees the end of the pipe and goes; there is no one to wait for it.
 			[ ! -e "$T/ran" ] || fail "the command ran, and nobody watched"
 		fi
+	done
+}
+
+@test "SIGTERM at each file that is opened, and at each event" {
+	local call n
+
+	command -v strace >/dev/null || skip "strace is not installed"
+	for call in openat perf_event_open; do
+		for ((n = 1; n < 500; n++)); do
+			echo "an older result 1" >"$T/out.folded"
+			rm -f "$T/sum.json"
+			status=0
+			strace -qq -o "$T/trace" -e "trace=$call" -e "inject=$call:signal=TERM:when=$n" \
+				"$GP" -o "$T/out.folded" --summary "$T/sum.json" -g "u:$W/duty:inside" -a 1ms \
+				>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+			assert_ended_well "TERM at $call $n" 15
+			grep -q -e '--- SIGTERM' "$T/trace" || break
+		done
+		[ "$n" -gt 2 ] && [ "$n" -lt 500 ] || fail "$n times $call"
 	done
 }

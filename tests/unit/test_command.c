@@ -17,6 +17,8 @@
 #include "command.h"
 #include "fixtures.h"
 
+static const struct rlimit files = {500, 1024};
+
 static int open_fds(void)
 {
 	int n = 0;
@@ -40,7 +42,7 @@ static void started_but_waiting(void **state)
 	{
 		char *const argv[] = {"touch", mark, NULL};
 
-		assert_int_equal(command_start(&c, argv, &f), 0);
+		assert_int_equal(command_start(&c, argv, &files, &f), 0);
 	}
 	assert_true(c.pid > 0);
 	assert_int_equal(waitpid(c.pid, NULL, WNOHANG), 0);
@@ -68,7 +70,7 @@ static void runs_after_go(void **state)
 	siginfo_t info;
 
 	(void)state;
-	assert_int_equal(command_start(&c, argv, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	assert_int_equal(c.go_fd, -1);
 	assert_int_equal(waitid(P_PID, c.pid, &info, WEXITED | WNOWAIT), 0);
@@ -88,7 +90,7 @@ static void exec_has_happened(void **state)
 	FILE *file;
 
 	(void)state;
-	assert_int_equal(command_start(&c, argv, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	snprintf(path, sizeof(path), "/proc/%d/comm", c.pid);
 	file = fopen(path, "r");
@@ -122,7 +124,7 @@ static void exec_fails(void **state)
 		struct command c = COMMAND_NONE;
 		struct failure f = {};
 
-		assert_int_equal(command_start(&c, argv, &f), 0);
+		assert_int_equal(command_start(&c, argv, &files, &f), 0);
 		assert_int_equal(command_go(&c, argv[0], &f), cases[i].err);
 		assert_int_equal(f.exit_code, EXIT_RUN);
 		assert_string_equal(f.text, cases[i].want);
@@ -146,7 +148,7 @@ static void signals_are_reset(void **state)
 	sigaddset(&set, SIGTERM);
 	assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
 	handler = signal(SIGTERM, SIG_IGN);
-	assert_int_equal(command_start(&c, argv, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	assert_int_equal(waitid(P_PID, c.pid, &info, WEXITED | WNOWAIT), 0);
 	command_end(&c);
@@ -169,7 +171,7 @@ static void deaf_to_sigterm(void **state)
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(dup2(fds[1], 9), 9);
 	close(fds[1]);
-	assert_int_equal(command_start(&c, argv, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	close(9);
 	assert_int_equal(read(fds[0], &byte, 1), 1);

@@ -585,7 +585,7 @@ static void usdt_probes(void **state)
 	gate_spec_release(&opt.spec);
 	refuse("U:@:app:start..U:@:app:finish", sh.usdt, EXIT_RUN, "no USDT probe 'app:start' in ");
 	refuse("U:@:app:start..U:@:app:finish", sh.usdt, EXIT_RUN,
-	       "; it has app:begin, app:begin, app:finish");
+	       "; it has app:begin, app:finish");
 	refuse("U:@:a:b..U:@:c:d", sh.code, EXIT_RUN, "which has no USDT probes at all");
 }
 
@@ -635,9 +635,9 @@ static void tracepoints_missing(void **state)
 	refuse("t:sched:sched_switsch..t:sched:sched_waking", "", EXIT_RUN,
 	       "this kernel has no tracepoint 'sched:sched_switsch'; nearest: sched_");
 	refuse("t:schedule:a..t:sched:sched_waking", "", EXIT_RUN, "; nearest: sched");
-	refuse("syscall:reed", "", EXIT_RUN, "'syscalls:sys_enter_reed'");
+	refuse("syscall:reed", "", EXIT_RUN, "no syscall 'reed'; nearest: read");
 	/* without its exit a syscall is no gate */
-	refuse("syscall:execve", "", EXIT_RUN, "'syscalls:sys_exit_execve'");
+	refuse("syscall:execve", "", EXIT_RUN, "no syscall 'execve'");
 	refuse_at("t:sched:sched_switch..t:sched:sched_waking", "", &where, EXIT_CANT,
 		  "tracefs is not mounted");
 	refuse_at("syscall:read", "", &where, EXIT_CANT, "mount -t tracefs");
@@ -771,7 +771,7 @@ static void different_executables(void **state)
 static void in_path(void **state)
 {
 	const struct gates_where nobody = {.host = &sh.host};
-	char *old = strdup(getenv("PATH") ? getenv("PATH") : ""), *dirs, *tool, *plain, *path;
+	char *old = strdup(getenv("PATH") ? getenv("PATH") : ""), *dirs, *tool, *plain, *elf, *path;
 	struct failure f = {};
 
 	(void)state;
@@ -786,13 +786,16 @@ static void in_path(void **state)
 	assert_int_equal(gates_find_command("some-tool", &path), 0);
 	assert_string_equal(path, tool);
 	free(path);
-	found("some-tool", &nobody, tool);
+	/* a script can be run, but has no functions */
+	assert_int_equal(gates_find_file("some-tool", &nobody, &path, &f), -ENOENT);
+	elf = fixtures_write(&sh.fx, "bin/some-elf", "\177ELF", 4);
+	found("some-elf", &nobody, elf);
 	path = (char *)"untouched";
 	assert_int_equal(gates_find_command("some-text", &path), -EACCES);
 	assert_int_equal(gates_find_command("some-dir", &path), -ENOENT);
 	assert_int_equal(gates_find_command("some-to", &path), -ENOENT);
 	assert_int_equal(gates_find_command(plain, &path), -EACCES);
-	assert_int_equal(gates_find_command(sh.bin, &path), -ENOENT);
+	assert_int_equal(gates_find_command(sh.bin, &path), -EISDIR);
 	assert_string_equal(path, "untouched");
 	assert_int_equal(gates_find_command(tool, &path), 0);
 	assert_string_equal(path, tool);
@@ -812,6 +815,7 @@ static void in_path(void **state)
 	free(dirs);
 	free(tool);
 	free(plain);
+	free(elf);
 }
 
 int main(void)
