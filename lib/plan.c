@@ -321,14 +321,14 @@ static void plan_sizes(struct plan *p)
 		wide |= p->gates[i].info.scope != GATE_SCOPE_THREAD;
 	}
 	c->n_gates = n;
-	if (o->n_pids == 1 && !o->n_tids && !o->cgroup && !c->follow_forks && !c->pidns_inum)
-		c->only_pid = o->pids[0];
 	c->only_threads = !wide && !o->start_open;
 	c->gate_words = (n + 63) / 64;
 	c->n_cpus = p->host->n_possible;
 	c->outside = o->outside;
 	c->max_open_ns = o->max_open_ns;
 	c->pidns_inum = p->host->pidns_inum;
+	if (o->n_pids == 1 && !o->n_tids && !o->cgroup && !c->follow_forks && !c->pidns_inum)
+		c->only_pid = o->pids[0];
 	c->test_targets = c->target && !(p->attach_to_targets && !o->n_tids && !o->cgroup);
 	c->kernel_frames = o->user_only ? 0 : capture_frames(p, o->max_stack);
 	c->user_frames = o->kernel_only ? 0 : capture_frames(p, o->max_stack);
