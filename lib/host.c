@@ -351,6 +351,7 @@ void host_probe_bpf(struct host *host)
 int host_cgroup_path(const struct host *host, const char *name, char *path, size_t path_bytes,
 		     struct failure *f)
 {
+	size_t mount = strlen(host->cgroup2);
 	struct statfs fs;
 	int n;
 
@@ -360,7 +361,7 @@ int host_cgroup_path(const struct host *host, const char *name, char *path, size
 			"-G %s: no cgroup v2 is mounted; mount one with 'mount -t cgroup2 "
 			"none DIR', or name the target with -p",
 			name);
-	n = name[0] == '/' && !strncmp(name, host->cgroup2, strlen(host->cgroup2))
+	n = !strncmp(name, host->cgroup2, mount) && (!name[mount] || name[mount] == '/')
 		    ? snprintf(path, path_bytes, "%s", name)
 		    : snprintf(path, path_bytes, "%s/%s", host->cgroup2, name + strspn(name, "/"));
 	if (n < 0 || (size_t)n >= path_bytes)

@@ -64,8 +64,8 @@ int host_read_idle_ns(uint32_t cpu, uint64_t *idle_ns, uint64_t *step_ns);
 int host_read_u64(const char *path, uint64_t *out);
 
 /*
- * A cgroup's directory: absolute as it is, relative below the cgroup v2 mount. Checks that it is in
- * cgroup v2.
+ * A cgroup's directory, of a path in the cgroup v2 mount or of a name below it ("/a/b", as
+ * /proc/PID/cgroup has it, or "a/b"). Checks that it is in cgroup v2.
  */
 int host_cgroup_path(const struct host *host, const char *name, char *path, size_t path_bytes,
 		     struct failure *f);
