@@ -133,7 +133,7 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	 * it would follow each combination of open gates.
 	 */
 	first_gates = inside = all = c->zero;
-	any = !cfg.only_threads || *(volatile __s64 *)&gate_control.openings;
+	any = cfg.start_open || *(volatile __s64 *)&gate_control.openings;
 	for (__u32 i = 0; i < cfg.n_gates && any; i++) {
 		__u32 gate = loop_key(i);
 		struct gate_key mine = {.gate = gate, .id = self.id};

@@ -33,7 +33,7 @@ struct gatedprof_config {
 	__u32 gate_words;    /* 64-bit words for n_gates bits */
 	__u32 kernel_frames; /* stack depth to capture; 0: none */
 	__u32 user_frames;
-	__u32 pad;
+	__u32 start_open;  /* gates start open */
 	__u64 max_open_ns; /* watchdog; 0: off */
 
 	/* For the programs of one gate. */

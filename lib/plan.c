@@ -321,6 +321,7 @@ static void plan_sizes(struct plan *p)
 		wide |= p->gates[i].info.scope != GATE_SCOPE_THREAD;
 	}
 	c->n_gates = n;
+	c->start_open = o->start_open;
 	c->only_threads = !wide && !o->start_open;
 	c->gate_words = (n + 63) / 64;
 	c->n_cpus = p->host->n_possible;

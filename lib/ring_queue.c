@@ -9,23 +9,28 @@
 
 /* One allocation: the event, and behind it what its pointers go to. */
 struct node {
-	uint64_t seq;
 	struct ring_event ev;
 	uint64_t payload[];
 };
 
+/* What decides the order is here: looking for it in the nodes would miss the cache each time. */
+struct slot {
+	uint64_t time_ns, seq;
+	struct node *node;
+};
+
 /* A binary heap, the next event to hand out at its root. */
 struct ring_queue {
-	struct node **heap;
+	struct slot *heap;
 	size_t n, cap;
 	uint64_t next_seq;
 	uint64_t handed_ns; /* the newest time that was handed out */
 };
 
-static bool before(const struct node *a, const struct node *b)
+static bool before(const struct slot *a, const struct slot *b)
 {
-	if (a->ev.time_ns != b->ev.time_ns)
-		return a->ev.time_ns < b->ev.time_ns;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns;
 	return a->seq < b->seq;
 }
 
@@ -41,7 +46,7 @@ void ring_queue_free(struct ring_queue *q)
 	if (!q)
 		return;
 	for (i = 0; i < q->n; i++)
-		free(q->heap[i]);
+		free(q->heap[i].node);
 	free(q->heap);
 	free(q);
 }
@@ -127,7 +132,7 @@ static struct node *copy_event(const struct ring_event *ev)
 
 static int resize(struct ring_queue *q, size_t cap)
 {
-	struct node **heap = reallocarray(q->heap, cap, sizeof(*heap));
+	struct slot *heap = reallocarray(q->heap, cap, sizeof(*heap));
 
 	if (!heap)
 		return -ENOMEM;
@@ -138,30 +143,31 @@ static int resize(struct ring_queue *q, size_t cap)
 
 int ring_queue_push(struct ring_queue *q, const struct ring_event *ev)
 {
-	struct node *node;
+	struct slot slot = {.time_ns = ev->time_ns};
 	size_t i;
 
 	if (q->n == q->cap && resize(q, q->cap ? q->cap * 2 : MIN_CAP))
 		return -ENOMEM;
-	node = copy_event(ev);
-	if (!node)
+	slot.node = copy_event(ev);
+	if (!slot.node)
 		return -ENOMEM;
-	node->seq = q->next_seq++;
-	for (i = q->n++; i > 0 && before(node, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	slot.seq = q->next_seq++;
+	for (i = q->n++; i > 0 && before(&slot, &q->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		q->heap[i] = q->heap[(i - 1) / 2];
-	q->heap[i] = node;
+	q->heap[i] = slot;
 	return 0;
 }
 
 static struct node *pop(struct ring_queue *q)
 {
-	struct node *top = q->heap[0], *last = q->heap[--q->n];
+	struct node *top = q->heap[0].node;
+	struct slot last = q->heap[--q->n];
 	size_t i = 0, child;
 
 	while ((child = 2 * i + 1) < q->n) {
-		if (child + 1 < q->n && before(q->heap[child + 1], q->heap[child]))
+		if (child + 1 < q->n && before(&q->heap[child + 1], &q->heap[child]))
 			child++;
-		if (!before(q->heap[child], last))
+		if (!before(&q->heap[child], &last))
 			break;
 		q->heap[i] = q->heap[child];
 		i = child;
@@ -177,7 +183,7 @@ long ring_queue_flush(struct ring_queue *q, uint64_t until_ns,
 	int err = 0;
 
 	/* Popped before fn sees it: fn may push. */
-	while (err >= 0 && q->n && q->heap[0]->ev.time_ns <= until_ns) {
+	while (err >= 0 && q->n && q->heap[0].time_ns <= until_ns) {
 		struct node *node = pop(q);
 		uint64_t t = node->ev.time_ns;
 
