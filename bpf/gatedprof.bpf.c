@@ -14,6 +14,7 @@
 #include "compat.bpf.h"
 #include "loss.bpf.h"
 #include "gate.bpf.h"
+#include "jump.bpf.h"
 #include "stack.bpf.h"
 #include "emit.bpf.h"
 
