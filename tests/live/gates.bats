@@ -554,7 +554,10 @@ tail_exits()
 	gp_ok -F 1999 -g "u:$W/duty:inside+$at..u:$W/duty:inside+$behind" -- "$W/duty"
 	is '.gates[0].opens' 101
 	assert_balanced
-	assert_all inside_leaf
+	# The call itself, and the instruction it comes back to, are the function's own.
+	assert_all inside
+	assert_nearly_all inside_leaf
+	assert_none outside
 	within "$(field .kept)" "$(field .seen)" 0.3
 }
 
