@@ -424,6 +424,28 @@ int session_start(struct session *s, struct failure *f)
 	return 0;
 }
 
+static int push(const struct ring_event *ev, void *arg)
+{
+	struct session *s = arg;
+
+	s->sink_err = ring_queue_push(s->queue, ev);
+	return s->sink_err;
+}
+
+static void drain_cpu(struct session *s, struct session_cpu *c)
+{
+	if (!c->open)
+		return;
+	perfev_ring_read(&c->sideband, &s->decoder, push, s, &s->sideband_stats);
+	perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
+}
+
+static void drain(struct session *s)
+{
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		drain_cpu(s, &s->cpus[i]);
+}
+
 /*
  * CPUs that have gone take their events with them: what they counted is read and their rings are
  * emptied. CPUs that have come are sampled. Neither ends the run: a CPU may go again meanwhile.
@@ -444,9 +466,11 @@ static void follow_hotplug(struct session *s)
 		if (is_online == c->open)
 			continue;
 		changed = true;
-		if (!is_online)
+		if (!is_online) {
+			/* What it wrote since the last round is still there. */
+			drain_cpu(s, c);
 			forget_cpu(s, c);
-		else if (!listen_cpu(s, cpu, NULL) && s->sampling && is_sampled(s, cpu))
+		} else if (!listen_cpu(s, cpu, NULL) && s->sampling && is_sampled(s, cpu))
 			sample_cpu(s, cpu, NULL);
 	}
 	free(online);
@@ -455,26 +479,6 @@ static void follow_hotplug(struct session *s)
 }
 
 /* ---- events ---- */
-
-static int push(const struct ring_event *ev, void *arg)
-{
-	struct session *s = arg;
-
-	s->sink_err = ring_queue_push(s->queue, ev);
-	return s->sink_err;
-}
-
-static void drain(struct session *s)
-{
-	for (uint32_t i = 0; i < s->n_cpus; i++) {
-		struct session_cpu *c = &s->cpus[i];
-
-		if (!c->open)
-			continue;
-		perfev_ring_read(&c->sideband, &s->decoder, push, s, &s->sideband_stats);
-		perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
-	}
-}
 
 static void throttle(struct session *s, const struct ring_event *ev)
 {
