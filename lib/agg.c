@@ -232,8 +232,16 @@ static uint64_t saturate(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight)
+{
+	struct entry *e = &agg->entries[id];
+
+	e->count = saturate(e->count, 1);
+	e->weight = saturate(e->weight, weight);
+}
+
 int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
-	    const struct agg_frame *frames, size_t n_frames, uint64_t weight)
+	    const struct agg_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id)
 {
 	char name[SAMPLE_COMM_BYTES] = {0};
 	uint64_t words[2], h = agg->seed;
@@ -258,8 +266,9 @@ int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 		e = &agg->entries[agg->entry_index.slots[s] - 1];
 		if (!entry_is(agg, e, hash, name, tag, frames, n_frames))
 			continue;
-		e->count = saturate(e->count, 1);
-		e->weight = saturate(e->weight, weight);
+		agg_add_again(agg, agg->entry_index.slots[s] - 1, weight);
+		if (id)
+			*id = agg->entry_index.slots[s] - 1;
 		return 0;
 	}
 
@@ -279,6 +288,8 @@ int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 		.n_frames = (uint32_t)n_frames,
 	};
 	memcpy(e->comm, name, sizeof(e->comm));
+	if (id)
+		*id = (uint32_t)agg->n_entries;
 	index_put(&agg->entry_index, hash, (uint32_t)agg->n_entries++);
 	return 0;
 }

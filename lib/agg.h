@@ -34,7 +34,13 @@ struct agg_frame {
 	uint64_t offset;
 	uint32_t module;
 	uint16_t kind;	 /* enum agg_frame_kind */
-	uint16_t caller; /* 1: a return address: look up offset - 1 */
+	uint16_t caller; /* enum agg_caller */
+};
+
+enum agg_caller {
+	AGG_AT_ADDRESS,	    /* where the CPU was */
+	AGG_BEFORE,	    /* a return address: look up offset - 1 */
+	AGG_BENEATH_KERNEL, /* where the kernel was entered: AGG_BEFORE if a breakpoint did it */
 };
 
 struct agg_stack {
@@ -50,9 +56,15 @@ struct agg;
 struct agg *agg_new(void);
 void agg_free(struct agg *agg);
 
-/* Counts one sample. comm need not be NUL-terminated. The frames are copied. 0 or -ENOMEM. */
+/*
+ * Counts one sample. comm need not be NUL-terminated. The frames are copied. 0 or -ENOMEM. id,
+ * which may be NULL, is the stack's for agg_add_again(), as long as the table lives.
+ */
 int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
-	    const struct agg_frame *frames, size_t n_frames, uint64_t weight);
+	    const struct agg_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id);
+
+/* Counts one more sample of a stack that was added before. */
+void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight);
 
 size_t agg_count(const struct agg *agg); /* distinct stacks */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "repeat.h"
 
 struct collect {
 	const struct plan *plan;
@@ -16,11 +17,18 @@ struct collect {
 	FILE *samples;
 	struct agg_frame *frames; /* of the sample at hand */
 	size_t max_frames;
+	struct repeat *known; /* what samples that were resolved before are in agg */
+	uint64_t key[REPEAT_MAX_WORDS];
+	uint64_t oversized; /* records with more frames than were asked for */
 	uint64_t weight;
 	struct account_unsymbolized *missing;
 	size_t n_missing;
 	uint64_t *doubtful; /* by gate */
 };
+
+/* The stacks that are resolved once only; a few hundred are hot even on a busy machine. */
+#define KNOWN_STACKS 4096
+#define KNOWN_BYTES  (3u << 20)
 
 /* agg_stack.tag: 0, or 1 + the gate whose return address is not on the stack. */
 #define TAG_NONE 0
@@ -39,9 +47,10 @@ int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
 	c->doubtful = calloc(plan->n_gates + 1, sizeof(*c->doubtful));
 	c->procs = proctab_new();
 	c->agg = agg_new();
+	c->known = repeat_new(KNOWN_STACKS, KNOWN_BYTES);
 	if (c->procs)
 		c->names = symbolize_new(c->procs, NULL);
-	if (!c->frames || !c->doubtful || !c->procs || !c->agg || !c->names) {
+	if (!c->frames || !c->doubtful || !c->procs || !c->agg || !c->known || !c->names) {
 		collect_free(c);
 		return -ENOMEM;
 	}
@@ -56,6 +65,7 @@ void collect_free(struct collect *c)
 	symbolize_free(c->names);
 	proctab_free(c->procs);
 	agg_free(c->agg);
+	repeat_free(c->known);
 	free(c->frames);
 	free(c->missing);
 	free(c->doubtful);
@@ -90,12 +100,6 @@ int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
 
 /* ---- samples ---- */
 
-/* A page that the kernel maps for single-stepping, and for uretprobes to return to. */
-static bool is_uprobes_page(const struct proc_addr *at)
-{
-	return at->module && !strcmp(at->module->path, "[uprobes]");
-}
-
 static struct agg_frame special(enum agg_special what)
 {
 	return (struct agg_frame){.kind = AGG_FRAME_SPECIAL, .offset = what};
@@ -116,25 +120,10 @@ static uint64_t true_address(struct collect *c, const struct ring_event *ev, uin
 	    !(c->plan->gates[r->return_gate].info.flags & GATE_F_URETPROBE))
 		return addr;
 	at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns);
-	if (!is_uprobes_page(&at))
+	if (!at.module || !at.module->uprobes)
 		return addr;
 	*restored = true;
 	return r->return_addr;
-}
-
-/*
- * The kernel was entered by a breakpoint instruction, a uprobe's: the user address is the one
- * behind it, which after a function's last instruction is the next function's.
- */
-static bool is_behind_int3(struct collect *c, const struct ring_event *ev)
-{
-	const struct sample_record *r = ev->sample.rec;
-	struct agg_frame entry = {.kind = AGG_FRAME_KERNEL, .caller = 1};
-
-	if (!r->kernel_frames || (r->flags & SAMPLE_F_KERNEL_CUT))
-		return false;
-	entry.offset = ev->sample.kernel_ips[r->kernel_frames - 1];
-	return !strcmp(symbolize_frame(c->names, &entry, 0), "asm_exc_int3");
 }
 
 static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
@@ -143,7 +132,7 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->user_frames, used = 0;
 	bool cut = r->flags & SAMPLE_F_USER_CUT, restored = false, seen = false;
-	bool behind = n && is_behind_int3(c, ev);
+	bool beneath = r->kernel_frames && !(r->flags & SAMPLE_F_KERNEL_CUT);
 
 	if (n > c->plan->max_user_frames) {
 		n = c->plan->max_user_frames;
@@ -154,14 +143,16 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 		struct proc_addr at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns);
 
 		seen |= addr == r->return_addr;
-		if (is_uprobes_page(&at))
+		if (at.module && at.module->uprobes)
 			out[used++] = special(AGG_UPROBES);
 		else
 			out[used++] = (struct agg_frame){
 				.kind = AGG_FRAME_USER,
 				.module = at.module ? at.module->id : 0,
 				.offset = at.module ? at.offset : 0,
-				.caller = i > 0 || behind,
+				.caller = i > 0	    ? AGG_BEFORE
+					  : beneath ? AGG_BENEATH_KERNEL
+						    : AGG_AT_ADDRESS,
 			};
 	}
 	if (!n && (r->flags & SAMPLE_F_USER_FAIL))
@@ -170,7 +161,7 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 		out[used++] = special(AGG_NO_USER_STACK);
 	if (cut)
 		out[used++] = special(AGG_USER_CUT);
-	if (r->return_addr && n && !cut && !seen && !behind)
+	if (r->return_addr && n && !cut && !seen)
 		*tag = 1 + r->return_gate;
 	return used;
 }
@@ -189,7 +180,7 @@ static size_t kernel_frames(struct collect *c, const struct ring_event *ev, stru
 		out[used++] = (struct agg_frame){
 			.kind = AGG_FRAME_KERNEL,
 			.offset = ev->sample.kernel_ips[i],
-			.caller = i > 0,
+			.caller = i > 0 ? AGG_BEFORE : AGG_AT_ADDRESS,
 		};
 	if (!n && (r->flags & SAMPLE_F_KERNEL_FAIL))
 		out[used++] = special(AGG_KERNEL_STACK_FAILED);
@@ -239,20 +230,56 @@ static void write_sample(struct collect *c, const struct ring_event *ev)
 	json_finish(&j);
 }
 
+/*
+ * All that the aggregated stack of a sample depends on, as words; 0 where that can't be said, since
+ * the process has changed after the sample.
+ */
+static size_t sample_key(struct collect *c, const struct ring_event *ev)
+{
+	const struct sample_record *r = ev->sample.rec;
+	size_t ips = (size_t)r->kernel_frames + r->user_frames;
+	uint64_t *key = c->key;
+
+	if (ips + 6 > REPEAT_MAX_WORDS)
+		return 0;
+	/* Without user frames no mapping was asked for; with them the stamp is the process's too. */
+	key[0] = 0;
+	if (r->user_frames && !proctab_stamp(c->procs, ev->pid, ev->time_ns, &key[0]))
+		return 0;
+	key[1] = (uint64_t)r->flags << 16 | r->return_gate;
+	key[2] = (uint64_t)r->kernel_frames << 32 | r->user_frames;
+	key[3] = r->return_addr;
+	memcpy(&key[4], r->comm, sizeof(r->comm));
+	memcpy(&key[6], ev->sample.kernel_ips, r->kernel_frames * sizeof(*key));
+	memcpy(&key[6 + r->kernel_frames], ev->sample.user_ips, r->user_frames * sizeof(*key));
+	return 6 + ips;
+}
+
 static int add_sample(struct collect *c, const struct ring_event *ev)
 {
 	const struct sample_record *r = ev->sample.rec;
-	uint32_t tag = TAG_NONE;
-	size_t n;
+	uint32_t tag = TAG_NONE, id;
+	size_t n, key_words;
+	int err;
 
-	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames)
-		return 0; /* not a record of ours */
+	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames) {
+		c->oversized++; /* not a record of ours */
+		return 0;
+	}
 	c->weight += r->period;
 	if (c->samples)
 		write_sample(c, ev);
+	key_words = sample_key(c, ev);
+	if (key_words && repeat_find(c->known, c->key, key_words, &id)) {
+		agg_add_again(c->agg, id, r->period);
+		return 0;
+	}
 	n = kernel_frames(c, ev, c->frames);
 	n += user_frames(c, ev, c->frames + n, &tag);
-	return agg_add(c->agg, r->comm, tag, c->frames, n, r->period);
+	err = agg_add(c->agg, r->comm, tag, c->frames, n, r->period, &id);
+	if (!err && key_words)
+		repeat_put(c->known, c->key, key_words, id);
+	return err;
 }
 
 int collect_event(struct collect *c, const struct ring_event *ev)
@@ -283,11 +310,33 @@ void collect_settled(struct collect *c, uint64_t time_ns)
 
 /* ---- output ---- */
 
-static const char *name_frame(const struct agg_frame *frame, uint64_t count, void *arg)
+/*
+ * The kernel was entered by a breakpoint instruction, a uprobe's: the user address is the one
+ * behind it, which after a function's last instruction is the next function's. Frame i is the
+ * innermost user frame.
+ */
+static bool is_behind_int3(struct collect *c, const struct agg_stack *stack, uint32_t i)
 {
-	struct collect *c = arg;
+	const struct agg_frame *entry = i ? &stack->frames[i - 1] : NULL;
 
-	return symbolize_frame(c->names, frame, count);
+	return entry && entry->kind == AGG_FRAME_KERNEL &&
+	       !strcmp(symbolize_frame(c->names, entry, 0), "asm_exc_int3");
+}
+
+/* count: as symbolize_frame() has it. */
+static const char *name_in_stack(struct collect *c, const struct agg_stack *stack, uint32_t i,
+				 uint64_t count)
+{
+	struct agg_frame frame = stack->frames[i];
+
+	if (frame.caller == AGG_BENEATH_KERNEL)
+		frame.caller = is_behind_int3(c, stack, i) ? AGG_BEFORE : AGG_AT_ADDRESS;
+	return symbolize_frame(c->names, &frame, count);
+}
+
+static const char *name_frame(const struct agg_stack *stack, uint32_t i, void *arg)
+{
+	return name_in_stack(arg, stack, i, stack->count);
 }
 
 int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
@@ -342,7 +391,10 @@ static int count_doubtful(const struct agg_stack *stack, void *arg)
 
 		if (stack->frames[i].kind != AGG_FRAME_USER)
 			continue;
-		name = symbolize_frame(c->names, &stack->frames[i], 0);
+		/* In its last instruction the function has taken its return address off already. */
+		if (stack->frames[i].caller == AGG_BENEATH_KERNEL && is_behind_int3(c, stack, i))
+			return 0;
+		name = name_in_stack(c, stack, i, 0);
 		if (c->plan->gates[gate].function && !strcmp(name, c->plan->gates[gate].function))
 			return 0;
 		whole |= is_root(name);
@@ -377,6 +429,7 @@ int collect_account(struct collect *c, struct account *a, struct account_gate *g
 		err = agg_each(c->agg, count_doubtful, c);
 	if (err)
 		return err;
+	a->ring_oversized += c->oversized;
 	a->weight = c->weight;
 	a->weighted = c->plan->opts->weight;
 	a->unsymbolized = c->missing;

@@ -202,12 +202,13 @@ static enum part part_of(const struct agg_frame *f)
 	}
 }
 
-static int push_frame(struct folder *fo, const struct agg_frame *f, uint64_t count)
+static int push_frame(struct folder *fo, const struct agg_stack *stack, uint32_t i)
 {
+	const struct agg_frame *f = &stack->frames[i];
 	const char *name;
 
 	if (f->kind == AGG_FRAME_USER || f->kind == AGG_FRAME_KERNEL) {
-		name = fo->name_of(f, count, fo->arg);
+		name = fo->name_of(stack, i, fo->arg);
 		if (!name)
 			name = "";
 		return push_name(fo, name, strlen(name), f->kind == AGG_FRAME_KERNEL ? "_[k]" : "");
@@ -228,7 +229,7 @@ static int push_part(struct folder *fo, const struct agg_stack *stack, enum part
 		if (part_of(&stack->frames[i]) != part)
 			continue;
 		*pushed = true;
-		err = push_frame(fo, &stack->frames[i], stack->count);
+		err = push_frame(fo, stack, i);
 		if (err)
 			return err;
 	}

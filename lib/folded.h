@@ -20,10 +20,10 @@
 #include "agg.h"
 
 /*
- * The name of a user or kernel frame (never asked for AGG_FRAME_SPECIAL), without "_[k]"; count is
- * how many samples the frame stands for. Copied at once; NULL counts as empty.
+ * The name of a stack's frame number i, a user or kernel frame (never asked for AGG_FRAME_SPECIAL),
+ * without "_[k]". Copied at once; NULL counts as empty.
  */
-typedef const char *(*folded_name_fn)(const struct agg_frame *frame, uint64_t count, void *arg);
+typedef const char *(*folded_name_fn)(const struct agg_stack *stack, uint32_t i, void *arg);
 
 struct folded_opts {
 	bool weight;	/* COUNT is the sum of the weights, not the number of samples */

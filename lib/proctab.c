@@ -63,6 +63,8 @@ struct proc {
 	struct proc *next;
 	struct image *newest;
 	uint32_t pid;
+	uint64_t stamp;	    /* of the last change to its images or their mappings */
+	uint64_t newest_ns; /* the newest time that such a change holds from */
 };
 
 struct module_node {
@@ -79,6 +81,7 @@ struct proctab {
 	size_t module_bucket_count;
 	struct module_node **modules; /* by id - 1 */
 	size_t module_count, module_capacity;
+	uint64_t changes;
 };
 
 static uint64_t hash_mix(uint64_t h, uint64_t word)
@@ -158,6 +161,7 @@ static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const c
 		.dev_major = mm->dev_major,
 		.dev_minor = mm->dev_minor,
 		.ino = mm->ino,
+		.uprobes = !strcmp(path, "[uprobes]"),
 		.path = n->path,
 	};
 	n->next = pt->module_buckets[hash & (pt->module_bucket_count - 1)];
@@ -689,6 +693,18 @@ static bool pid_valid(uint32_t pid)
 	return pid != 0 && pid <= INT32_MAX;
 }
 
+static int changed(struct proctab *pt, uint32_t pid, uint64_t time_ns, int err)
+{
+	struct proc *p = proc_find(pt, pid);
+
+	if (p) {
+		p->stamp = ++pt->changes;
+		if (time_ns > p->newest_ns)
+			p->newest_ns = time_ns;
+	}
+	return err;
+}
+
 static int apply_mmap(struct proctab *pt, const struct ring_event *ev)
 {
 	struct image *im;
@@ -701,7 +717,7 @@ static int apply_mmap(struct proctab *pt, const struct ring_event *ev)
 	/* The leader is gone, the others go on. */
 	if (im->exit_ns && im->exit_ns < ev->time_ns)
 		im->exit_ns = ev->time_ns;
-	return image_add(pt, im, &ev->mmap, ev->time_ns, false);
+	return changed(pt, ev->pid, ev->time_ns, image_add(pt, im, &ev->mmap, ev->time_ns, false));
 }
 
 static int apply_comm(struct proctab *pt, const struct ring_event *ev)
@@ -711,7 +727,8 @@ static int apply_comm(struct proctab *pt, const struct ring_event *ev)
 	if (ev->comm.exec) {
 		struct proc *p = proc_get(pt, ev->pid);
 
-		return p ? image_begin(p, ev->time_ns, NULL, true) : -ENOMEM;
+		return changed(pt, ev->pid, ev->time_ns,
+			       p ? image_begin(p, ev->time_ns, NULL, true) : -ENOMEM);
 	}
 	im = image_get(pt, ev->pid, ev->time_ns);
 	if (!im)
@@ -738,7 +755,9 @@ static int apply_fork(struct proctab *pt, const struct ring_event *ev)
 	p = proc_get(pt, ev->pid);
 	if (!p)
 		return -ENOMEM;
-	return image_begin(p, ev->time_ns, parent, parent && parent->named_ns <= ev->time_ns);
+	return changed(
+		pt, ev->pid, ev->time_ns,
+		image_begin(p, ev->time_ns, parent, parent && parent->named_ns <= ev->time_ns));
 }
 
 static void apply_exit(struct proctab *pt, const struct ring_event *ev)
@@ -1005,7 +1024,7 @@ out:
 	if (comm)
 		fclose(comm);
 	fclose(maps);
-	return err;
+	return changed(pt, pid, time_ns, err);
 }
 
 int proctab_scan_all(struct proctab *pt, const char *procfs, uint64_t time_ns)
@@ -1048,6 +1067,16 @@ struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_
 		.module = proctab_module(pt, m->module_id),
 		.offset = addr - m->start + m->pgoff,
 	};
+}
+
+bool proctab_stamp(const struct proctab *pt, uint32_t pid, uint64_t time_ns, uint64_t *stamp)
+{
+	const struct proc *p = proc_find(pt, pid);
+
+	if (!p || !p->stamp || p->newest_ns > time_ns)
+		return false;
+	*stamp = p->stamp;
+	return true;
 }
 
 bool proctab_knows(const struct proctab *pt, uint32_t pid, uint64_t time_ns)

@@ -33,6 +33,7 @@ struct module {
 	uint32_t id;
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
+	bool uprobes;	  /* where the kernel single-steps, and where uretprobes return to */
 	const char *path; /* as the kernel gave it; for printing, sanitise */
 };
 
@@ -77,6 +78,13 @@ int proctab_parse_maps_line(const char *line, struct ring_mmap *out, char *path_
 /* Resolves a user address of pid at a time. */
 struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_t addr,
 				 uint64_t time_ns);
+
+/*
+ * True when nothing that is known of this process began after time_ns. *stamp, unique in the table,
+ * then changes with whatever could make proctab_resolve() answer differently at that or a later
+ * time.
+ */
+bool proctab_stamp(const struct proctab *pt, uint32_t pid, uint64_t time_ns, uint64_t *stamp);
 
 /* True while the table knows a mapping or a name of this pid at that time. */
 bool proctab_knows(const struct proctab *pt, uint32_t pid, uint64_t time_ns);

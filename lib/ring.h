@@ -132,11 +132,14 @@ uint64_t ring_read(struct ring_decoder *d, enum ring_stream stream, const void *
  * Orders events of several rings by time. Each event is copied, with what it points to. Events with
  * equal time keep the order of their pushing. Memory grows with what is queued. ring_queue_new()
  * returns NULL and ring_queue_push() -ENOMEM when there is none.
+ *
+ * stream is a small number of the caller's for each ring. It changes nothing but the speed: within a
+ * stream events are expected nearly in order, so that what is left is to merge the streams.
  */
 struct ring_queue;
 struct ring_queue *ring_queue_new(void);
 void ring_queue_free(struct ring_queue *q);
-int ring_queue_push(struct ring_queue *q, const struct ring_event *ev);
+int ring_queue_push(struct ring_queue *q, size_t stream, const struct ring_event *ev);
 /*
  * Hands out (in order) and drops all events with time_ns <= until_ns. An event that is older than
  * something handed out before is handed out all the same and counted in *late (may be NULL); one

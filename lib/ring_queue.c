@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ring.h"
 
-#define MIN_CAP 64
+#define MIN_CAP	    64u
+#define CHUNK_BYTES 65536u
+#define NOWHERE	    SIZE_MAX
 
-/* One allocation: the event, and behind it what its pointers go to. */
+/*
+ * Events lie one behind the other in chunks, since they go in nearly the order in which they came:
+ * a chunk is free again when its last event has gone.
+ */
+struct chunk {
+	size_t bytes, used, events;
+	alignas(16) unsigned char data[];
+};
+
+/* The event, and behind it what its pointers go to. */
 struct node {
+	struct chunk *chunk;
 	struct ring_event ev;
 	uint64_t payload[];
 };
@@ -19,10 +32,22 @@ struct slot {
 	struct node *node;
 };
 
-/* A binary heap, the next event to hand out at its root. */
+/*
+ * A ring's events in the order of time, in slots from head on, wrapping around. A ring is nearly in
+ * order itself: a writer that is interrupted after it took its time is all that disturbs it.
+ */
+struct stream {
+	struct slot *slots;
+	size_t head, n, cap; /* cap is a power of two, or 0 */
+	size_t at;	     /* in the heap; NOWHERE: it is empty */
+};
+
 struct ring_queue {
-	struct slot *heap;
-	size_t n, cap;
+	struct stream *streams;
+	size_t n_streams;
+	size_t *heap; /* of streams that have events, by their first */
+	size_t n_heap, n_events;
+	struct chunk *chunk, *spare;
 	uint64_t next_seq;
 	uint64_t handed_ns; /* the newest time that was handed out */
 };
@@ -34,41 +59,66 @@ static bool before(const struct slot *a, const struct slot *b)
 	return a->seq < b->seq;
 }
 
-struct ring_queue *ring_queue_new(void)
+static struct slot *slot_at(const struct stream *s, size_t i)
 {
-	return calloc(1, sizeof(struct ring_queue));
+	return &s->slots[(s->head + i) & (s->cap - 1)];
 }
 
-void ring_queue_free(struct ring_queue *q)
+/* ---- chunks ---- */
+
+static struct node *new_node(struct ring_queue *q, size_t payload_bytes,
+			     const struct ring_event *ev)
 {
-	size_t i;
+	size_t need = (sizeof(struct node) + payload_bytes + 15) & ~(size_t)15;
+	size_t bytes = need > CHUNK_BYTES ? need : CHUNK_BYTES;
+	struct chunk *c = q->chunk;
+	struct node *node;
 
-	if (!q)
-		return;
-	for (i = 0; i < q->n; i++)
-		free(q->heap[i].node);
-	free(q->heap);
-	free(q);
-}
-
-size_t ring_queue_len(const struct ring_queue *q)
-{
-	return q->n;
-}
-
-static struct node *new_node(size_t payload_bytes, const struct ring_event *ev)
-{
-	struct node *node = malloc(sizeof(*node) + payload_bytes);
-
-	if (node)
-		node->ev = *ev;
+	if (!c || c->bytes - c->used < need) {
+		if (q->spare && q->spare->bytes >= need) {
+			c = q->spare;
+			q->spare = NULL;
+		} else {
+			c = malloc(sizeof(*c) + bytes);
+			if (!c)
+				return NULL;
+			c->bytes = bytes;
+		}
+		c->used = c->events = 0;
+		if (q->chunk && !q->chunk->events)
+			free(q->chunk);
+		q->chunk = c;
+	}
+	node = (struct node *)(c->data + c->used);
+	c->used += need;
+	c->events++;
+	node->chunk = c;
+	node->ev = *ev;
 	return node;
 }
 
-static struct node *copy_string_event(const struct ring_event *ev, const char *s)
+static void drop_node(struct ring_queue *q, struct node *node)
+{
+	struct chunk *c = node->chunk;
+
+	if (--c->events)
+		return;
+	if (c == q->chunk) {
+		c->used = 0;
+	} else if (!q->spare && c->bytes == CHUNK_BYTES) {
+		q->spare = c;
+	} else {
+		free(c);
+	}
+}
+
+/* ---- copies ---- */
+
+static struct node *copy_string_event(struct ring_queue *q, const struct ring_event *ev,
+				      const char *s)
 {
 	size_t bytes = strlen(s) + 1;
-	struct node *node = new_node(bytes, ev);
+	struct node *node = new_node(q, bytes, ev);
 
 	if (node)
 		memcpy(node->payload, s, bytes);
@@ -82,11 +132,11 @@ static uint64_t *put_words(uint64_t *to, const uint64_t *from, size_t n)
 	return to + n;
 }
 
-static struct node *copy_sample(const struct ring_event *ev)
+static struct node *copy_sample(struct ring_queue *q, const struct ring_event *ev)
 {
 	const struct sample_record *rec = ev->sample.rec;
 	struct node *node = new_node(
-		sample_record_bytes(rec->gate_words, rec->kernel_frames, rec->user_frames), ev);
+		q, sample_record_bytes(rec->gate_words, rec->kernel_frames, rec->user_frames), ev);
 	uint64_t *to;
 
 	if (!node)
@@ -103,77 +153,182 @@ static struct node *copy_sample(const struct ring_event *ev)
 	return node;
 }
 
-static struct node *copy_event(const struct ring_event *ev)
+static struct node *copy_event(struct ring_queue *q, const struct ring_event *ev)
 {
 	struct node *node;
 
 	switch (ev->kind) {
 	case RING_EV_SAMPLE:
-		return copy_sample(ev);
+		return copy_sample(q, ev);
 	case RING_EV_MMAP:
-		node = copy_string_event(ev, ev->mmap.path);
+		node = copy_string_event(q, ev, ev->mmap.path);
 		if (node)
 			node->ev.mmap.path = (const char *)node->payload;
 		return node;
 	case RING_EV_COMM:
-		node = copy_string_event(ev, ev->comm.comm);
+		node = copy_string_event(q, ev, ev->comm.comm);
 		if (node)
 			node->ev.comm.comm = (const char *)node->payload;
 		return node;
 	case RING_EV_KSYMBOL:
-		node = copy_string_event(ev, ev->ksymbol.name);
+		node = copy_string_event(q, ev, ev->ksymbol.name);
 		if (node)
 			node->ev.ksymbol.name = (const char *)node->payload;
 		return node;
 	default:
-		return new_node(0, ev);
+		return new_node(q, 0, ev);
 	}
 }
 
-static int resize(struct ring_queue *q, size_t cap)
-{
-	struct slot *heap = reallocarray(q->heap, cap, sizeof(*heap));
+/* ---- the heap of streams ---- */
 
+static bool stream_before(const struct ring_queue *q, size_t a, size_t b)
+{
+	return before(slot_at(&q->streams[a], 0), slot_at(&q->streams[b], 0));
+}
+
+static void heap_put(struct ring_queue *q, size_t at, size_t stream)
+{
+	q->heap[at] = stream;
+	q->streams[stream].at = at;
+}
+
+/* The first event of the stream at this place has become an earlier one. */
+static void sift_up(struct ring_queue *q, size_t at)
+{
+	size_t stream = q->heap[at];
+
+	for (; at > 0 && stream_before(q, stream, q->heap[(at - 1) / 2]); at = (at - 1) / 2)
+		heap_put(q, at, q->heap[(at - 1) / 2]);
+	heap_put(q, at, stream);
+}
+
+/* ... a later one. */
+static void sift_down(struct ring_queue *q, size_t at)
+{
+	size_t stream = q->heap[at], child;
+
+	while ((child = 2 * at + 1) < q->n_heap) {
+		if (child + 1 < q->n_heap && stream_before(q, q->heap[child + 1], q->heap[child]))
+			child++;
+		if (!stream_before(q, q->heap[child], stream))
+			break;
+		heap_put(q, at, q->heap[child]);
+		at = child;
+	}
+	heap_put(q, at, stream);
+}
+
+/* ---- streams ---- */
+
+static int add_streams(struct ring_queue *q, size_t n)
+{
+	struct stream *streams = reallocarray(q->streams, n, sizeof(*streams));
+	size_t *heap;
+
+	if (!streams)
+		return -ENOMEM;
+	q->streams = streams;
+	heap = reallocarray(q->heap, n, sizeof(*heap));
 	if (!heap)
 		return -ENOMEM;
 	q->heap = heap;
-	q->cap = cap;
+	for (; q->n_streams < n; q->n_streams++)
+		q->streams[q->n_streams] = (struct stream){.at = NOWHERE};
 	return 0;
 }
 
-int ring_queue_push(struct ring_queue *q, const struct ring_event *ev)
+static int resize(struct stream *s, size_t cap)
+{
+	struct slot *slots = calloc(cap, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++)
+		slots[i] = *slot_at(s, i);
+	free(s->slots);
+	s->slots = slots;
+	s->cap = cap;
+	s->head = 0;
+	return 0;
+}
+
+struct ring_queue *ring_queue_new(void)
+{
+	return calloc(1, sizeof(struct ring_queue));
+}
+
+void ring_queue_free(struct ring_queue *q)
+{
+	if (!q)
+		return;
+	for (size_t i = 0; i < q->n_streams; i++) {
+		struct stream *s = &q->streams[i];
+
+		for (size_t j = 0; j < s->n; j++)
+			drop_node(q, slot_at(s, j)->node);
+		free(s->slots);
+	}
+	free(q->chunk);
+	free(q->spare);
+	free(q->streams);
+	free(q->heap);
+	free(q);
+}
+
+size_t ring_queue_len(const struct ring_queue *q)
+{
+	return q->n_events;
+}
+
+int ring_queue_push(struct ring_queue *q, size_t stream, const struct ring_event *ev)
 {
 	struct slot slot = {.time_ns = ev->time_ns};
+	struct stream *s;
 	size_t i;
 
-	if (q->n == q->cap && resize(q, q->cap ? q->cap * 2 : MIN_CAP))
+	if (stream >= q->n_streams && add_streams(q, stream + 1))
 		return -ENOMEM;
-	slot.node = copy_event(ev);
+	s = &q->streams[stream];
+	if (s->n == s->cap && resize(s, s->cap ? s->cap * 2 : MIN_CAP))
+		return -ENOMEM;
+	slot.node = copy_event(q, ev);
 	if (!slot.node)
 		return -ENOMEM;
 	slot.seq = q->next_seq++;
-	for (i = q->n++; i > 0 && before(&slot, &q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		q->heap[i] = q->heap[(i - 1) / 2];
-	q->heap[i] = slot;
+	for (i = s->n++; i > 0 && before(&slot, slot_at(s, i - 1)); i--)
+		*slot_at(s, i) = *slot_at(s, i - 1);
+	*slot_at(s, i) = slot;
+	q->n_events++;
+	if (s->at == NOWHERE)
+		heap_put(q, q->n_heap++, stream);
+	if (!i)
+		sift_up(q, s->at);
 	return 0;
 }
 
+/* A burst should not keep its memory; failing to shrink does no harm. */
+static void shrink(struct stream *s)
+{
+	if (s->cap > MIN_CAP && s->n < s->cap / 4)
+		resize(s, s->cap / 2);
+}
+
+/* The queue is not empty. */
 static struct node *pop(struct ring_queue *q)
 {
-	struct node *top = q->heap[0].node;
-	struct slot last = q->heap[--q->n];
-	size_t i = 0, child;
+	struct stream *s = &q->streams[q->heap[0]];
+	struct node *node = slot_at(s, 0)->node;
 
-	while ((child = 2 * i + 1) < q->n) {
-		if (child + 1 < q->n && before(&q->heap[child + 1], &q->heap[child]))
-			child++;
-		if (!before(&q->heap[child], &last))
-			break;
-		q->heap[i] = q->heap[child];
-		i = child;
+	s->head = (s->head + 1) & (s->cap - 1);
+	q->n_events--;
+	if (!--s->n) {
+		s->at = NOWHERE;
+		q->heap[0] = q->heap[--q->n_heap];
 	}
-	q->heap[i] = last;
-	return top;
+	if (q->n_heap)
+		sift_down(q, 0);
+	return node;
 }
 
 long ring_queue_flush(struct ring_queue *q, uint64_t until_ns,
@@ -183,7 +338,7 @@ long ring_queue_flush(struct ring_queue *q, uint64_t until_ns,
 	int err = 0;
 
 	/* Popped before fn sees it: fn may push. */
-	while (err >= 0 && q->n && q->heap[0].time_ns <= until_ns) {
+	while (err >= 0 && q->n_heap && slot_at(&q->streams[q->heap[0]], 0)->time_ns <= until_ns) {
 		struct node *node = pop(q);
 		uint64_t t = node->ev.time_ns;
 
@@ -192,11 +347,10 @@ long ring_queue_flush(struct ring_queue *q, uint64_t until_ns,
 		if (t > q->handed_ns)
 			q->handed_ns = t;
 		err = fn(&node->ev, arg);
-		free(node);
+		drop_node(q, node);
 		handed++;
 	}
-	/* A burst should not keep its memory; failing to shrink does no harm. */
-	if (q->cap > MIN_CAP && q->n < q->cap / 4)
-		resize(q, q->cap / 2);
+	for (size_t i = 0; i < q->n_streams; i++)
+		shrink(&q->streams[i]);
 	return err < 0 ? err : handed;
 }

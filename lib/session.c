@@ -57,6 +57,7 @@ struct session {
 
 	struct ring_decoder decoder;
 	struct ring_queue *queue;
+	size_t stream; /* of the ring that is being read */
 	struct ring_stats samples_stats, sideband_stats;
 	uint64_t late;
 	uint64_t round_ns, hotplug_ns, watchdog_ns;
@@ -428,7 +429,7 @@ static int push(const struct ring_event *ev, void *arg)
 {
 	struct session *s = arg;
 
-	s->sink_err = ring_queue_push(s->queue, ev);
+	s->sink_err = ring_queue_push(s->queue, s->stream, ev);
 	return s->sink_err;
 }
 
@@ -436,7 +437,9 @@ static void drain_cpu(struct session *s, struct session_cpu *c)
 {
 	if (!c->open)
 		return;
+	s->stream = 2 * c->cpu;
 	perfev_ring_read(&c->sideband, &s->decoder, push, s, &s->sideband_stats);
+	s->stream++;
 	perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
 }
 

@@ -484,7 +484,7 @@ const char *symbolize_frame(struct symbolize *s, const struct agg_frame *frame, 
 	bool kernel = frame->kind == AGG_FRAME_KERNEL;
 	uint32_t module = kernel ? MODULE_KERNEL : frame->module;
 	/* A return address may be the first byte of what comes after a call that never returns. */
-	uint64_t offset = frame->offset - (frame->caller && frame->offset ? 1 : 0);
+	uint64_t offset = frame->offset - (frame->caller == AGG_BEFORE && frame->offset ? 1 : 0);
 	struct place p = {.module = module, .offset = offset};
 	const char *announced;
 	size_t at;

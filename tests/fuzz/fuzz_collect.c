@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int push(const struct ring_event *ev, void *arg)
 {
-	return ring_queue_push(arg, ev);
+	return ring_queue_push(arg, 0, ev);
 }
 
 static int take(const struct ring_event *ev, void *arg)

@@ -52,7 +52,7 @@ static int read_all(const struct ring_event *ev, void *arg)
 static int enqueue(const struct ring_event *ev, void *arg)
 {
 	read_all(ev, NULL);
-	return ring_queue_push(arg, ev);
+	return ring_queue_push(arg, ev->tid % 3, ev);
 }
 
 static void decode_in_a_row(struct ring_decoder *d, enum ring_stream stream, const uint8_t *data,

@@ -59,7 +59,7 @@ static int add(struct agg *agg, const char *comm, uint32_t tag, const struct agg
 	/* noise behind the NUL, as a reused record would have */
 	memset(buf, (int)(weight * 31), sizeof(buf));
 	memcpy(buf, comm, strlen(comm) < sizeof(buf) ? strlen(comm) + 1 : sizeof(buf));
-	return agg_add(agg, buf, tag, frames, n, weight);
+	return agg_add(agg, buf, tag, frames, n, weight, NULL);
 }
 
 static void every_part_of_the_key(void **state)

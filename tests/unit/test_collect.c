@@ -30,7 +30,9 @@ static const char program[] = ".text\n"
 			      ".endm\n"
 			      "func main\n func caller\n func gated\n func leaf\n func _start\n";
 
-static const char kernel_symbols[] = "ffffffff81000000 T entry_SYSCALL_64\n"
+static const char kernel_symbols[] = "ffffffff80ffff00 T asm_exc_int3\n"
+				     "ffffffff80fffff0 T other_entry\n"
+				     "ffffffff81000000 T entry_SYSCALL_64\n"
 				     "ffffffff81000100 T do_syscall_64\n"
 				     "ffffffff81000200 t vfs_read\n"
 				     "ffffffff81000300 T end_of_text\n";
@@ -321,11 +323,12 @@ static void trampoline(void **state)
 	};
 	struct tick none = k;
 
+	t->gates[0].info.flags = GATE_F_URETPROBE;
 	/* that gate's end is no uretprobe: the page is someone else's */
-	feed(t, &k);
+	none.return_gate = 1;
+	feed(t, &none);
 	expect(t, "prog;main;[uprobes];[uprobes];gated 1\n");
 	/* the newest opening's address is known, that of the one below is not */
-	t->gates[0].info.flags = GATE_F_URETPROBE;
 	feed(t, &k);
 	none.return_addr = 0;
 	feed(t, &none);
@@ -368,6 +371,83 @@ static void mappings(void **state)
 		  "image;[unknown] 1\n"
 		  "parent;leaf 1\n"
 		  "vdso;[vdso] 1\n");
+}
+
+/* Where a uprobe's breakpoint is the last instruction, the address is the next function's. */
+static void behind_a_breakpoint(void **state)
+{
+	struct fixture *t = *state;
+	struct tick k = {
+		.user = {sh.leaf, sh.main + 8},
+		.kernel = {KERNEL + 0x204, KERNEL - 0xfa},
+		.return_addr = sh.caller + 5,
+	};
+	struct account_gate gates[2] = {{0}};
+	struct account a = {0};
+
+	feed(t, &k);
+	k.kernel[1] = KERNEL - 0x8;
+	feed(t, &k);
+	/* where it was entered is not known */
+	k.kernel[1] = KERNEL - 0xfa;
+	k.flags = SAMPLE_F_KERNEL_CUT;
+	feed(t, &k);
+	expect(t, "prog;main;gated;asm_exc_int3_[k];vfs_read_[k] 1\n"
+		  "prog;main;leaf;[truncated]_[k];asm_exc_int3_[k];vfs_read_[k] 1\n"
+		  "prog;main;leaf;other_entry_[k];vfs_read_[k] 1\n");
+	/* no trace of the gate but in the first, where the return address may be off already */
+	assert_int_equal(collect_account(t->c, &a, gates), 0);
+	assert_int_equal(gates[0].doubtful, 2);
+}
+
+/*
+ * What became of a sample's addresses is remembered, and forgotten with whatever could change it:
+ * the same addresses, again and again, are each time what they were at their time.
+ */
+static void remembered(void **state)
+{
+	struct fixture *t = *state;
+	struct ring_event exec = {.kind = RING_EV_COMM, .time_ns = 300, .pid = PID, .tid = PID};
+	struct tick k = {.time_ns = 110, .period = 7, .user = {VDSO + 0x10, sh.main + 8}};
+	struct account a = {0};
+
+	feed(t, &k);
+	feed(t, &k);
+	map(t, PID, 200, VDSO, 0x1000, "[first]");
+	k.time_ns = 210;
+	feed(t, &k);
+	feed(t, &k);
+	feed(t, &k);
+	/* one that comes late */
+	k.time_ns = 120;
+	feed(t, &k);
+	k.time_ns = 220;
+	feed(t, &k);
+	map(t, PID, 230, VDSO, 0x1000, "[second]");
+	k.time_ns = 240;
+	feed(t, &k);
+	/* another process, another image */
+	k.pid = PID + 1;
+	feed(t, &k);
+	feed(t, &k);
+	k.pid = PID;
+	exec.comm.comm = "prog";
+	exec.comm.exec = true;
+	assert_int_equal(collect_event(t->c, &exec), 0);
+	k.time_ns = 310;
+	feed(t, &k);
+	/* the same addresses with another flag: the stack was cut */
+	k.flags = SAMPLE_F_USER_CUT;
+	feed(t, &k);
+	k.flags = 0;
+	feed(t, &k);
+	expect(t, "prog;[truncated];[unknown];[unknown] 1\n"
+		  "prog;[unknown];[unknown] 4\n"
+		  "prog;main;[first] 4\n"
+		  "prog;main;[second] 1\n"
+		  "prog;main;[unknown] 3\n");
+	assert_int_equal(collect_account(t->c, &a, (struct account_gate[2]){{0}}), 0);
+	assert_int_equal(a.weight, 7 * 13);
 }
 
 static void announced_kernel_code(void **state)
@@ -632,6 +712,8 @@ int main(void)
 		T(cut),
 		T(trampoline),
 		T(mappings),
+		T(remembered),
+		T(behind_a_breakpoint),
 		T(announced_kernel_code),
 		T(sample_lines),
 		T(oversized_is_refused),

@@ -36,13 +36,14 @@ struct naming {
 	char buf[32];
 };
 
-static const char *name_of(const struct agg_frame *frame, uint64_t count, void *arg)
+static const char *name_of(const struct agg_stack *stack, uint32_t at, void *arg)
 {
+	const struct agg_frame *frame = &stack->frames[at];
 	struct naming *n = arg;
 	size_t i;
 
 	assert_int_not_equal(frame->kind, AGG_FRAME_SPECIAL);
-	n->asked += count;
+	n->asked += stack->count;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (frame->offset == names[i].offset)
 			return names[i].name;
@@ -82,8 +83,9 @@ static struct agg *fill(const struct stack *stacks, size_t n)
 		size_t len = strlen(stacks[i].comm);
 
 		memcpy(comm, stacks[i].comm, len < sizeof(comm) ? len : sizeof(comm));
-		assert_int_equal(
-			agg_add(agg, comm, 0, stacks[i].frames, stacks[i].n, stacks[i].weight), 0);
+		assert_int_equal(agg_add(agg, comm, 0, stacks[i].frames, stacks[i].n,
+					 stacks[i].weight, NULL),
+				 0);
 	}
 	return agg;
 }
@@ -267,7 +269,7 @@ static void many_lines(void **state)
 		struct agg_frame frames[2] = {U(0), U(30)};
 
 		frames[0].offset = 3 * 4096 + 3 * (uint64_t)(i % FUNCTIONS) + (uint64_t)i % 3;
-		assert_int_equal(agg_add(agg, comm, 0, frames, 2, 2), 0);
+		assert_int_equal(agg_add(agg, comm, 0, frames, 2, 2, NULL), 0);
 	}
 	f = open_memstream(&text, &bytes);
 	assert_int_equal(folded_write(f, agg, name_of, &naming, &plain, &totals), 0);

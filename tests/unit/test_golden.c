@@ -33,7 +33,7 @@ static const struct golden {
 
 static int push(const struct ring_event *ev, void *arg)
 {
-	return ring_queue_push(arg, ev);
+	return ring_queue_push(arg, 0, ev);
 }
 
 static int take(const struct ring_event *ev, void *arg)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static int note(const struct ring_event *ev, void *arg)
 		struct ring_event more = {
 			.kind = RING_EV_EXIT, .time_ns = ev->time_ns + 10, .tid = ev->tid + 1};
 
-		assert_int_equal(ring_queue_push(log->push_into, &more), 0);
+		assert_int_equal(ring_queue_push(log->push_into, more.tid % 3, &more), 0);
 	}
 	return log->n == log->refuse_at ? -7 : 1;
 }
@@ -65,7 +66,7 @@ static void push(struct fixture *f, uint64_t time, uint32_t id)
 {
 	struct ring_event ev = {.kind = RING_EV_EXIT, .time_ns = time, .tid = id};
 
-	assert_int_equal(ring_queue_push(f->q, &ev), 0);
+	assert_int_equal(ring_queue_push(f->q, ev.tid % 3, &ev), 0);
 }
 
 static long flush(struct fixture *f, uint64_t until)
@@ -251,7 +252,7 @@ static int check_copy(const struct ring_event *ev, void *arg)
 static void push_event(struct fixture *f, struct ring_event ev)
 {
 	ev.time_ns = 5;
-	assert_int_equal(ring_queue_push(f->q, &ev), 0);
+	assert_int_equal(ring_queue_push(f->q, ev.tid % 3, &ev), 0);
 }
 
 static void test_copies(void **state)
@@ -290,6 +291,66 @@ static void test_copies(void **state)
 	assert_int_equal(c.n, 7);
 }
 
+#define RINGS 5
+
+/* A long run of several rings with large records: each comes once, whole and in order. */
+struct run {
+	uint64_t handed, newest_ns;
+	bool seen[30011];
+};
+
+static int check_run(const struct ring_event *ev, void *arg)
+{
+	struct run *r = arg;
+	uint64_t id = ev->tid;
+
+	assert_true(id < sizeof(r->seen) / sizeof(r->seen[0]));
+	assert_false(r->seen[id]);
+	r->seen[id] = true;
+	assert_true(ev->time_ns >= r->newest_ns);
+	r->newest_ns = ev->time_ns;
+	assert_int_equal(ev->sample.rec->period, id * 31);
+	for (uint32_t i = 0; i < ev->sample.rec->user_frames; i++)
+		assert_int_equal(ev->sample.user_ips[i], id * 1000 + i);
+	r->handed++;
+	return 0;
+}
+
+static void test_long_run(void **state)
+{
+	static uint64_t user[SAMPLE_MAX_FRAMES];
+	static struct run r;
+	struct fixture *f = *state;
+	uint64_t random = 88172645463325252ull, clock = 1000;
+
+	for (uint32_t id = 0; id < sizeof(r.seen) / sizeof(r.seen[0]); id++) {
+		struct sample_record rec = {.period = id * 31ull};
+		struct ring_event ev = {.kind = RING_EV_SAMPLE, .tid = id};
+
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		/* nearly in order, and now and then a record larger than what many have together */
+		clock += random % 50;
+		ev.time_ns = clock - random % 97;
+		rec.user_frames = random % 211 ? random % 61 : SAMPLE_MAX_FRAMES;
+		for (uint32_t i = 0; i < rec.user_frames; i++)
+			user[i] = id * 1000ull + i;
+		ev.sample.rec = &rec;
+		ev.sample.open_gates = ev.sample.kernel_ips = NULL;
+		ev.sample.user_ips = user;
+		assert_int_equal(ring_queue_push(f->q, random / 7 % RINGS, &ev), 0);
+		if (random % 401 == 0)
+			assert_true(ring_queue_flush(f->q, clock - 100, check_run, &r, &f->late) >=
+				    0);
+	}
+	assert_true(r.handed > 20000);
+	ring_queue_flush(f->q, UINT64_MAX, check_run, &r, &f->late);
+	assert_int_equal(r.handed, sizeof(r.seen) / sizeof(r.seen[0]));
+	assert_int_equal(f->late, 0);
+	assert_int_equal(ring_queue_len(f->q), 0);
+}
+
 /* What is still queued is freed with the queue: the leak checker tells. */
 static void test_free_full(void **state)
 {
@@ -314,6 +375,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_push_inside, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copies, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_free_full, setup, teardown),
 	};
 
