@@ -25,7 +25,7 @@
 /* How often the list of online CPUs is looked at. */
 #define HOTPLUG_NS 1000000000ull
 
-/* How long a process can be gone before its mappings are forgotten. */
+/* How long a process can be gone before its mappings are forgotten; looked for as seldom. */
 #define FORGET_NS 1000000000ull
 
 struct session_cpu {
@@ -60,7 +60,7 @@ struct session {
 	size_t stream; /* of the ring that is being read */
 	struct ring_stats samples_stats, sideband_stats;
 	uint64_t late;
-	uint64_t round_ns, hotplug_ns, watchdog_ns;
+	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns;
 	uint64_t started_ns, stopped_ns;
 	int sink_err;
 
@@ -514,8 +514,10 @@ static int settle(struct session *s, uint64_t until_ns)
 
 	if (n < 0)
 		return n;
-	if (s->opts.settled && until_ns > FORGET_NS)
+	if (s->opts.settled && until_ns - s->forgot_ns >= FORGET_NS) {
 		s->opts.settled(until_ns - FORGET_NS, s->opts.arg);
+		s->forgot_ns = until_ns;
+	}
 	return 0;
 }
 
