@@ -16,7 +16,6 @@
 static __always_inline __u64 stack_capture(void *ctx, bool user_mode, struct sample_record *rec,
 					   __u64 head_bytes, __u32 kernel_frames, __u32 user_frames)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 used = head_bytes;
 	__u16 flags = 0;
 	long n;
@@ -41,14 +40,18 @@ static __always_inline __u64 stack_capture(void *ctx, bool user_mode, struct sam
 				flags |= SAMPLE_F_KERNEL_CUT;
 		}
 	}
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD) {
-		flags |= SAMPLE_F_KTHREAD;
-	} else if (!user_frames) {
+	if (!user_frames) {
 		flags |= SAMPLE_F_NO_USER;
 	} else {
 		n = bpf_get_stack(ctx, (void *)rec + used, user_frames * 8, BPF_F_USER_STACK);
-		if (n < 0) {
-			flags |= SAMPLE_F_USER_FAIL;
+		/* Only now: reading the task's flags costs as much as a short stack. */
+		if (n <= 0) {
+			struct task_struct *task = (void *)bpf_get_current_task();
+
+			if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+				flags |= SAMPLE_F_KTHREAD;
+			else if (n < 0)
+				flags |= SAMPLE_F_USER_FAIL;
 		} else {
 			if (n > user_frames * 8)
 				n = user_frames * 8;

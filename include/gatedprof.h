@@ -46,20 +46,23 @@ struct gatedprof_config {
 	struct gate_info info;
 };
 
-/* Map `counters`, one element per CPU. Each is counted where it happens, none is derived. */
+/*
+ * Map `counters`, one element per CPU. Each is counted where it happens, none is derived. What a
+ * dropped sample touches comes first: it is mostly one line of a cold cache then.
+ */
 struct tick_counters {
 	__u64 runs;	   /* of the program */
 	__u64 runs_weight; /* sum of their periods */
-	__u64 idle;
-	__u64 elsewhere; /* samples of anyone who is no target */
 	__u64 seen;
 	__u64 outside;
+	__u64 zero; /* always, which the verifier does not know */
+	__u64 idle;
+	__u64 elsewhere; /* samples of anyone who is no target */
 	__u64 filtered;
 	__u64 kept;
 	__u64 lost_ring;      /* the ring refused the record */
 	__u64 lost_scratch;   /* no scratch space */
 	__u64 target_no_room; /* children that found no room in map `targets` */
-	__u64 zero;	      /* always, which the verifier does not know */
 };
 
 _Static_assert(sizeof(struct gatedprof_config) == 104, "shared by both sides");

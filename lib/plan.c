@@ -139,9 +139,15 @@ static int plan_cpus(struct plan *p, struct failure *f)
 			sb_addf(&p->notes, "CPU %" PRIu32 " is offline and left out\n", want[i]);
 		}
 	}
+	if (!p->n_cpus && skipped == 1)
+		return failure_set(f, EXIT_RUN, -ENODEV,
+				   "-C: CPU %" PRIu32 " is offline (echo 1 "
+				   ">/sys/devices/system/cpu/cpu%" PRIu32 "/online brings it back)",
+				   want[0], want[0]);
 	if (!p->n_cpus)
-		return failure_set(f, EXIT_RUN, -ENODEV, "-C: %s offline",
-				   skipped == 1 ? "that CPU is" : "all of those CPUs are");
+		return failure_set(f, EXIT_RUN, -ENODEV,
+				   "-C: all of those CPUs are offline "
+				   "(/sys/devices/system/cpu/online lists those that are not)");
 	return 0;
 }
 

@@ -273,9 +273,12 @@ static void cpus(void **state)
 	plan_release(&t->p);
 	opts_release(&t->o);
 	set(t, 'C', "2");
-	refuse(t, EXIT_RUN, "-C: that CPU is offline");
+	refuse(t, EXIT_RUN,
+	       "-C: CPU 2 is offline (echo 1 >/sys/devices/system/cpu/cpu2/online brings it back)");
 	set(t, 'C', "3");
-	refuse(t, EXIT_RUN, "-C: all of those CPUs are offline");
+	refuse(t, EXIT_RUN,
+	       "-C: all of those CPUs are offline (/sys/devices/system/cpu/online lists those "
+	       "that are not)");
 	set(t, 'C', "6");
 	refuse(t, EXIT_WRONG_USAGE, "-C: there is no CPU 6, they are 0 to 5");
 }
