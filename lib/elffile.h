@@ -3,13 +3,25 @@
 #define SAMPLEGATE_ELFFILE_H
 
 /*
- * An ELF file as untrusted input: symbol tables, segments, notes and code bytes, read by libelf,
- * every count and offset checked against the file's size. 64-bit little-endian x86-64 and arm64.
+ * An ELF file as untrusted input: symbol tables, segments, notes and code bytes, every count and
+ * offset checked against the file's size. 64-bit little-endian x86-64 and arm64.
  *
  * All functions return 0 or a count on success and a negative errno on failure, print nothing and
  * leave their outputs alone when they fail. Opening is cheap: the symbol tables are read when the
  * first symbol is asked for, through a const elffile as well, so that one elffile must not be used
  * by two threads at once.
+ *
+ * Limits, whatever a file says of itself (and however large it is: only what is asked for is read):
+ *
+ *   8 million symbols and 512 MiB of strings, together with those of a debug file; beyond -EFBIG,
+ *   from opening or adding. At these limits a file costs 1.1 GiB. Names are cut at 16 KiB, and
+ *   where they share their tails so that they are more than 2 GiB in sum, there are no symbols.
+ *   A million section headers, a million segments (-EFBIG), 16 MiB of section names, 64 MiB a note.
+ *   Mini debug info: 16 MiB packed, 64 MiB unpacked, and what unxz.h says; beyond, it is not used.
+ *   PLT: 4 MiB of stubs, 16 million relocations; what is beyond has no names.
+ *
+ * A section with SHF_COMPRESSED is taken for unusable: those with DWARF may be compressed, and this
+ * is not about them.
  */
 
 #include <stdbool.h>
@@ -22,11 +34,12 @@ struct elffile;
 
 /* A function (or other code symbol). The strings belong to the elffile. */
 struct elf_symbol {
-	const char *name; /* as in the string table: mangled, without @VERSION */
-	uint64_t addr;	  /* virtual address in the file */
-	uint64_t size;	  /* bytes; 0 where the file does not say */
-	uint8_t bind;	  /* STB_* */
-	uint8_t type;	  /* STT_FUNC, STT_GNU_IFUNC or STT_NOTYPE in an executable section */
+	const char *name;  /* as in the string table: mangled, without @VERSION */
+	uint64_t addr;	   /* virtual address in the file */
+	uint64_t size;	   /* bytes; 0 where the file does not say */
+	uint8_t bind;	   /* STB_* */
+	uint8_t type;	   /* STT_FUNC, STT_GNU_IFUNC or STT_NOTYPE in an executable section */
+	uint16_t name_len; /* strlen(name) */
 };
 
 /*
@@ -34,20 +47,53 @@ struct elf_symbol {
  * paths that come from another process's maps); a file that a user named may be a link. FIFOs and
  * devices are refused without blocking. -ENOEXEC: not an ELF file that we can read (executables,
  * shared libraries and their debug files are); -EINVAL: not a regular file; -ELOOP: a link,
- * refused; -EFBIG: symbol tables beyond the limits (64 million symbols, 4 GiB of strings, a million
- * section or segment headers).
+ * refused; -EFBIG: beyond the limits.
  */
 #define ELFFILE_NOFOLLOW 1
 int elffile_open(const char *path, int flags, struct elffile **out);
+
+/*
+ * The same of a descriptor that can be read (not one of O_PATH: -EBADF). The caller keeps it; the
+ * file position is not touched.
+ */
+int elffile_open_fd(int fd, struct elffile **out);
+
+/*
+ * The same of a file's image, malloc'ed, which the elffile takes and frees; not when this fails.
+ */
+int elffile_open_memory(void *bytes, size_t len, struct elffile **out);
+
 void elffile_free(struct elffile *elf);
+
+/* The elffile's own descriptor, -1 for one in memory. Not to be closed. */
+int elffile_fd(const struct elffile *elf);
 
 uint16_t elffile_machine(const struct elffile *elf); /* EM_X86_64, ... */
 bool elffile_is_pie(const struct elffile *elf);	     /* ET_DYN */
-bool elffile_has_symtab(const struct elffile *elf);  /* .symtab present (not just .dynsym) */
 size_t elffile_symbol_count(const struct elffile *elf);
+
+/*
+ * There is a .symtab (not just .dynsym): its own, the mini debug info's or the added debug file's.
+ */
+bool elffile_has_symtab(const struct elffile *elf);
+
+/*
+ * Adds the code symbols of a separate debug file, for which debugfile.h searches, and takes it: it
+ * is freed with elf. Its addresses are adjusted where elf was prelinked after it had been stripped.
+ * Symbols that were handed out before are no longer valid. -EEXIST: it has one already; -EINVAL:
+ * another machine, or another build-id; -EFBIG: together beyond the limits. A debug file whose
+ * tables turn out to be damaged adds nothing. On failure the caller keeps debug.
+ */
+int elffile_add_debug(struct elffile *elf, struct elffile *debug);
+
+/* The debug file that was added, or NULL. */
+const struct elffile *elffile_debug(const struct elffile *elf);
 
 /* Copies the build-id; returns its length in bytes, -ENOENT when there is none. */
 int elffile_build_id(const struct elffile *elf, uint8_t id[ELFFILE_BUILD_ID_MAX]);
+
+/* Whether it has exactly this build-id. */
+bool elffile_has_build_id(const struct elffile *elf, const uint8_t *id, size_t len);
 
 /*
  * Between virtual addresses and file offsets, by what the PT_LOAD segments have in the file.
@@ -69,6 +115,12 @@ long elffile_read(const struct elffile *elf, uint64_t vaddr, void *buf, size_t l
  * a size. Of symbols that nest, the innermost is returned. Among aliases of one address global wins
  * over weak over local, then the shorter name, then the alphabetically first. NULL when none covers
  * it.
+ *
+ * The stubs of the PLT have names of their own: "func@plt", with the size of the stub, STB_LOCAL.
+ * They are only found here, by address: they are no functions that the file has. The stub of an
+ * IFUNC that the file itself has is "ifunc@plt" or, if only the resolver has a symbol,
+ * "resolver@plt". The PLT's first entry, which enters the dynamic linker for the others, has none.
+ * Stubs need the section headers, .dynsym and relocations; no symbol table.
  */
 const struct elf_symbol *elffile_symbol_at(const struct elffile *elf, uint64_t vaddr);
 
@@ -108,5 +160,12 @@ int elffile_each_note(const struct elffile *elf, const char *section, const char
 
 /* Address and size of a named section; -ENOENT. */
 int elffile_section(const struct elffile *elf, const char *name, uint64_t *addr, uint64_t *size);
+
+/*
+ * The contents of a named section, malloc'ed. -ENOEXEC: it has none in the file, or is compressed;
+ * -EFBIG: more than max.
+ */
+int elffile_section_bytes(const struct elffile *elf, const char *name, size_t max, void **bytes,
+			  size_t *len);
 
 #endif

@@ -31,7 +31,7 @@ BEGIN {
 		" sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint" \
 		" stdio stdlib stdnoreturn string strings syscall termios time ucontext unistd wchar "
 	third = " libelf gelf elfutils/libdw elfutils/libdwfl elfutils/libdwelf dwarf zlib" \
-		" capstone/capstone libiberty/demangle "
+		" lzma capstone/capstone libiberty/demangle "
 	for (i = 2; i < ARGC; i++)
 		exists[ARGV[i]] = 1
 	layer = 0
