@@ -119,8 +119,9 @@ long elffile_read(const struct elffile *elf, uint64_t vaddr, void *buf, size_t l
  * The stubs of the PLT have names of their own: "func@plt", with the size of the stub, STB_LOCAL.
  * They are only found here, by address: they are no functions that the file has. The stub of an
  * IFUNC that the file itself has is "ifunc@plt" or, if only the resolver has a symbol,
- * "resolver@plt". The PLT's first entry, which enters the dynamic linker for the others, has none.
- * Stubs need the section headers, .dynsym and relocations; no symbol table.
+ * "resolver@plt". A symbol that covers a stub from before it does not count. The PLT's first entry,
+ * which enters the dynamic linker for the others, has none. Stubs need the section headers, .dynsym
+ * and relocations; no symbol table.
  */
 const struct elf_symbol *elffile_symbol_at(const struct elffile *elf, uint64_t vaddr);
 

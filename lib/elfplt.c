@@ -411,6 +411,7 @@ static void emit_section(const struct scan *s, size_t first, size_t end, struct 
 		sym->size = size < room ? size : room;
 		sym->bind = STB_LOCAL;
 		sym->type = STT_FUNC;
+		sym->name_len = (uint16_t)(strlen(stub->name) + strlen("@plt"));
 		*at = stpcpy(stpcpy(*at, stub->name), "@plt") + 1;
 	}
 }

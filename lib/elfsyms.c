@@ -596,12 +596,14 @@ const struct elf_symbol *elffile_covering(const struct elffile *elf, uint64_t va
 
 const struct elf_symbol *elffile_symbol_at(const struct elffile *elf, uint64_t vaddr)
 {
-	const struct elf_symbol *sym;
+	const struct elf_symbol *sym, *stub;
 
 	if (elffile_need_symbols(elf))
 		return NULL;
 	sym = elffile_covering(elf, vaddr);
-	return sym ? sym : elffile_stub_at(elf, vaddr);
+	stub = elffile_stub_at(elf, vaddr);
+	/* lld gives the stub of an IFUNC that function's name and the size of its resolver */
+	return stub && (!sym || sym->addr <= stub->addr) ? stub : sym;
 }
 
 int elffile_each_symbol(const struct elffile *elf,
