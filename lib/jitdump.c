@@ -79,6 +79,7 @@ struct jitdump {
 	struct codemap *code;
 	dev_t dev;
 	ino_t ino;
+	off_t size;	 /* when it was last looked at */
 	uint64_t offset; /* of the first record that was not yet taken; 0 before the header */
 	uint64_t flags;
 	const char *reason;
@@ -354,10 +355,11 @@ int jitdump_update(struct jitdump *jd, int fd)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (st.st_dev != jd->dev || st.st_ino != jd->ino || (uint64_t)st.st_size < jd->offset)
+	if (st.st_dev != jd->dev || st.st_ino != jd->ino || st.st_size < jd->size)
 		forget(jd);
 	jd->dev = st.st_dev;
 	jd->ino = st.st_ino;
+	jd->size = st.st_size;
 	if (jd->refused)
 		return jd->refused;
 	err = read_new(jd, fd, (uint64_t)st.st_size);

@@ -19,6 +19,7 @@ struct perfmap {
 	struct codemap *code;
 	dev_t dev;
 	ino_t ino;
+	off_t size;	 /* when it was last looked at */
 	uint64_t offset; /* of the first byte that was not yet taken */
 	bool in_long;	 /* which is inside a line that was too long */
 	int refused;	 /* -EFBIG once a limit was met */
@@ -173,10 +174,11 @@ int perfmap_update(struct perfmap *pm, int fd)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (st.st_dev != pm->dev || st.st_ino != pm->ino || (uint64_t)st.st_size < pm->offset)
+	if (st.st_dev != pm->dev || st.st_ino != pm->ino || st.st_size < pm->size)
 		forget(pm);
 	pm->dev = st.st_dev;
 	pm->ino = st.st_ino;
+	pm->size = st.st_size;
 	if (pm->refused)
 		return pm->refused;
 	err = read_new(pm, fd);
