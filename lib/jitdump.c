@@ -83,7 +83,6 @@ struct jitdump {
 	uint64_t offset; /* of the first record that was not yet taken; 0 before the header */
 	uint64_t flags;
 	const char *reason;
-	int refused; /* an error that is for good */
 	uint64_t records, skipped, cut;
 	struct id_slot *ids;
 	size_t id_slots, id_count;
@@ -360,11 +359,7 @@ int jitdump_update(struct jitdump *jd, int fd)
 	jd->dev = st.st_dev;
 	jd->ino = st.st_ino;
 	jd->size = st.st_size;
-	if (jd->refused)
-		return jd->refused;
 	err = read_new(jd, fd, (uint64_t)st.st_size);
-	if (err == -EFBIG || err == -ENOEXEC)
-		jd->refused = err;
 	index_err = codemap_index(jd->code);
 	return err ? err : index_err;
 }

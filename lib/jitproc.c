@@ -2,8 +2,8 @@
 #include "jitproc.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jitdump.h"
@@ -18,31 +18,17 @@ struct jitproc {
 	struct jitdump *dump;
 };
 
-static bool same_file(int a, int b)
-{
-	struct stat x, y;
-
-	return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* Also finds one that took the place of ours. Where there is none now, ours is still good. */
 static void find_map(struct jitproc *jp)
 {
 	int fd = jitfiles_open_map(&jp->proc);
 
-	if (fd < 0) {
-		if (jp->map_fd < 0)
-			jp->map_err = fd;
+	jp->map_err = fd < 0 ? fd : 0;
+	if (fd < 0)
 		return;
-	}
-	if (jp->map_fd >= 0 && same_file(fd, jp->map_fd)) {
-		close(fd);
-		return;
-	}
 	if (jp->map_fd >= 0)
 		close(jp->map_fd);
 	jp->map_fd = fd;
-	jp->map_err = 0;
 }
 
 static int find_dump(struct jitproc *jp)

@@ -22,7 +22,6 @@ struct perfmap {
 	off_t size;	 /* when it was last looked at */
 	uint64_t offset; /* of the first byte that was not yet taken */
 	bool in_long;	 /* which is inside a line that was too long */
-	int refused;	 /* -EFBIG once a limit was met */
 	uint64_t skipped, cut;
 };
 
@@ -160,7 +159,6 @@ static void forget(struct perfmap *pm)
 	codemap_clear(pm->code);
 	pm->offset = 0;
 	pm->in_long = false;
-	pm->refused = 0;
 	pm->skipped = 0;
 	pm->cut = 0;
 }
@@ -179,13 +177,9 @@ int perfmap_update(struct perfmap *pm, int fd)
 	pm->dev = st.st_dev;
 	pm->ino = st.st_ino;
 	pm->size = st.st_size;
-	if (pm->refused)
-		return pm->refused;
 	err = read_new(pm, fd);
 	if (!err && (uint64_t)st.st_size > PERFMAP_MAX_BYTES)
 		err = -EFBIG;
-	if (err == -EFBIG)
-		pm->refused = err;
 	index_err = codemap_index(pm->code);
 	return err ? err : index_err;
 }

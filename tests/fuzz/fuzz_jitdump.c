@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    jitdump_cut(grown) != jitdump_cut(whole) ||
 	    (whole_err == -ENOEXEC) != !!jitdump_reason(whole))
 		abort();
-	for (size_t i = 0; i + 8 <= size; i++) {
+	for (size_t i = 0; i + 8 <= size; i += 4) {
 		uint64_t addr;
 
 		memcpy(&addr, data + i, sizeof(addr));

@@ -391,6 +391,9 @@ static void test_lies(void **state)
 	other(f, LOAD, 39);
 	other(f, LOAD, 40);
 	other(f, MOVE, 47);
+	make_load(&r, 0x1000, 0x100, 1, 1, "cut off");
+	r.n = 55;
+	end(f, &r, 0);
 	/* no end of the name within the record */
 	make_load(&r, 0x1000, 0x100, 1, 1, "endless");
 	r.n = 56 + 7;
@@ -400,7 +403,7 @@ static void test_lies(void **state)
 	load(f, 0x1000, UINT64_MAX, 1, 1, "beyond");
 	load(f, 0x2000, 0x100, 1, 1, "two");
 	update(f);
-	assert_int_equal(jitdump_skipped(f->jd), 7);
+	assert_int_equal(jitdump_skipped(f->jd), 8);
 	assert_int_equal(jitdump_count(f->jd), 1);
 	expect(f, 0x1000, EVER, NULL);
 	expect(f, 0x2000, EVER, "two");
@@ -413,6 +416,16 @@ static void test_lies(void **state)
 	append(f, "x", 1);
 	update(f);
 	expect(f, 0x3000, EVER, "three");
+
+	/* also where all of it that counts is there */
+	make_load(&r, 0x6000, 0x100, 1, 1, "six");
+	r.n += JITDUMP_MAX_NAME;
+	end(f, &r, 1);
+	update(f);
+	expect(f, 0x6000, EVER, NULL);
+	append(f, "x", 1);
+	update(f);
+	expect(f, 0x6000, EVER, "six");
 
 	/* nothing can be found behind this one */
 	make_load(&r, 0x4000, 0x100, 1, 1, "four");

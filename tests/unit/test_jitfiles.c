@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -318,6 +319,34 @@ static void test_not_regular(void **state)
 	expect_error(w, "/tmp/jit-17.dump", -EINVAL);
 }
 
+/* What is not wanted is not even opened, since that can already do something. */
+static void test_opens_nothing_else(void **state)
+{
+	struct world *w = *state;
+	char *path = path_of(w, "4711/root/tmp/perf-17.map");
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	struct inotify_event event;
+
+	assert_true(watch >= 0);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+	assert_int_equal(jitfiles_open_map(&w->proc), -EINVAL);
+	assert_int_equal(read(watch, &event, sizeof(event)), -1);
+	assert_int_equal(errno, EAGAIN);
+	drop(w, "4711/root/tmp/perf-17.map");
+	close(watch);
+
+	/* and the watch would have seen it */
+	watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	write_file(w, "4711/root/tmp/perf-17.map", "text");
+	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+	expect_text(jitfiles_open_map(&w->proc), "text");
+	assert_int_equal(read(watch, &event, sizeof(event)), sizeof(event));
+	assert_int_equal(event.mask, IN_OPEN);
+	close(watch);
+	free(path);
+}
+
 static void test_device(void **state)
 {
 	struct world *w = *state;
@@ -424,10 +453,11 @@ static void test_ourselves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_who),		TEST(test_bad_status), TEST(test_is_dump),
-		TEST(test_opens),	TEST(test_bad_paths),  TEST(test_links),
-		TEST(test_not_regular), TEST(test_device),     TEST(test_owner),
-		TEST(test_second_name), TEST(test_find_dump),  TEST(test_ourselves),
+		TEST(test_who),		TEST(test_bad_status),	       TEST(test_is_dump),
+		TEST(test_opens),	TEST(test_bad_paths),	       TEST(test_links),
+		TEST(test_not_regular), TEST(test_opens_nothing_else), TEST(test_device),
+		TEST(test_owner),	TEST(test_second_name),	       TEST(test_find_dump),
+		TEST(test_ourselves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,15 @@ static void test_long_names(void **state)
 	assert_int_equal(perfmap_cut(f->pm), 2);
 	assert_int_equal(perfmap_skipped(f->pm), 1);
 
+	/* the longest that fits is waited for */
+	append_long(f, "0x0000000000008000 0x0000000000000010 ", PERFMAP_MAX_NAME, false);
+	update(f);
+	expect(f, 0x8000, NULL);
+	append(f, "\n");
+	update(f);
+	expect_length(f, 0x8000, PERFMAP_MAX_NAME);
+	assert_int_equal(perfmap_cut(f->pm), 2);
+
 	/* one without an end: its rest is passed over whenever it comes */
 	append_long(f, "5000 10 ", 100000, false);
 	update(f);
@@ -272,7 +281,7 @@ static void test_long_names(void **state)
 	expect(f, 0x6000, NULL);
 	expect(f, 0x7000, "seven");
 	assert_int_equal(perfmap_cut(f->pm), 3);
-	assert_int_equal(perfmap_count(f->pm), 6);
+	assert_int_equal(perfmap_count(f->pm), 7);
 	assert_int_equal(perfmap_skipped(f->pm), 1);
 }
 
