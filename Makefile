@@ -35,7 +35,7 @@ B := build
 INCLUDES     := -Iinclude -Ilib
 ALL_CPPFLAGS := -D_GNU_SOURCE -DSAMPLEGATE_VERSION='"$(VERSION)"' $(INCLUDES)
 ALL_CFLAGS    = -std=gnu11 $(WARNINGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
-LDLIBS       := -lbpf -lelf -lz -llzma -lcapstone -liberty
+LDLIBS       := -lbpf -ldw -lelf -lz -llzma -lcapstone -liberty
 
 # v2: the oldest kernel that is served (5.10) must verify it, so no atomics that fetch.
 ALL_BPF_CFLAGS = -target bpf -mcpu=v2 -D__TARGET_ARCH_x86 -Ivmlinux/x86 -Iinclude -Ibpf \
