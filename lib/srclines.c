@@ -206,11 +206,10 @@ static int add_row(struct srclines *lines, uint64_t addr, uint32_t file, uint32_
 /* Ends the sequence that began at row first; one of nothing goes. */
 static int end_sequence(struct srclines *lines, size_t *first, uint64_t to)
 {
-	const struct srclines_row *row = lines->rows + *first;
 	struct srclines_sequence *seq;
 	int err;
 
-	if (lines->n_rows == *first || row->addr >= to) {
+	if (lines->n_rows == *first || lines->rows[*first].addr >= to) {
 		lines->n_rows = *first;
 		return 0;
 	}
