@@ -15,6 +15,7 @@
 struct spelling {
 	char *text;
 	size_t len, cap;
+	int options;
 	jmp_buf too_much;
 };
 
@@ -49,12 +50,12 @@ static bool spell_into(struct spelling *sp, demangler *demangle, const char *man
 	if (setjmp(sp->too_much))
 		return false;
 	/* The recursion limit holds unless an option lifts it. */
-	return demangle(mangled, DMGL_PARAMS | DMGL_ANSI, add, sp) && sp->len;
+	return demangle(mangled, sp->options, add, sp) && sp->len;
 }
 
-static char *spell(demangler *demangle, const char *mangled)
+static char *spell(demangler *demangle, const char *mangled, int options)
 {
-	struct spelling sp = {.text = NULL};
+	struct spelling sp = {.options = options};
 
 	if (!spell_into(&sp, demangle, mangled)) {
 		free(sp.text);
@@ -81,6 +82,7 @@ static bool d_is_harmless(const char *mangled)
 
 char *demangle_name(const char *mangled)
 {
+	const int all = DMGL_PARAMS | DMGL_ANSI;
 	char *name;
 
 	if (mangled[0] != '_' || strnlen(mangled, MAX_MANGLED + 1) > MAX_MANGLED)
@@ -88,14 +90,54 @@ char *demangle_name(const char *mangled)
 	/* By prefix: a demangler that is asked about a plain C name may find something in it. */
 	switch (mangled[1]) {
 	case 'Z':
-		name = spell(rust_demangle_callback, mangled);
-		return name ? name : spell(cplus_demangle_v3_callback, mangled);
+		name = spell(rust_demangle_callback, mangled, all);
+		return name ? name : spell(cplus_demangle_v3_callback, mangled, all);
 	case 'R':
-		return spell(rust_demangle_callback, mangled);
+		return spell(rust_demangle_callback, mangled, all);
 	case 'D':
-		return d_is_harmless(mangled) ? dlang_demangle(mangled, DMGL_PARAMS | DMGL_ANSI)
-					      : NULL;
+		return d_is_harmless(mangled) ? dlang_demangle(mangled, all) : NULL;
 	default:
 		return NULL;
 	}
+}
+
+/*
+ * D's demangler knows no options. Behind the last parameters there are only words, as "const"; a
+ * group in parentheses with a '!' before it holds template arguments.
+ */
+static void cut_d_parameters(char *name)
+{
+	char *end = strrchr(name, ')'), *p;
+	size_t depth = 0;
+
+	if (!end || end[1 + strspn(end + 1, " abcdefghijklmnopqrstuvwxyz")])
+		return;
+	for (p = end; p > name; p--) {
+		depth += *p == ')';
+		depth -= *p == '(';
+		if (!depth)
+			break;
+	}
+	if (p > name && p[-1] != '!')
+		*p = '\0';
+}
+
+char *demangle_short_name(const char *mangled)
+{
+	char *name = demangle_name(mangled), *brief;
+
+	if (!name)
+		return NULL;
+	if (mangled[1] == 'D')
+		cut_d_parameters(name);
+	if (mangled[1] != 'Z')
+		return name;
+	/* Only what is a name with its parameters: without them, anything may follow it. */
+	brief = spell(rust_demangle_callback, mangled, DMGL_ANSI);
+	if (!brief)
+		brief = spell(cplus_demangle_v3_callback, mangled, DMGL_ANSI);
+	if (!brief)
+		return name;
+	free(name);
+	return brief;
 }

@@ -12,4 +12,14 @@
  */
 char *demangle_name(const char *mangled);
 
+/*
+ * The same without what overloads and clones differ in: parameters, return types of templates,
+ * qualifiers of methods, and suffixes that the compiler added: "ns::f" for "ns::f(int) [clone
+ * .cold]", "ns::A::operator()" for "ns::A::operator()(int) const". Template arguments stay, and so
+ * do the parameters of a function that the one that is meant is local to, since only they tell
+ * whose it is: "ns::f(int)::{lambda(char)#1}::operator()". NULL exactly where demangle_name() gives
+ * NULL. Rust's names have no parameters, and are as they are there.
+ */
+char *demangle_short_name(const char *mangled);
+
 #endif

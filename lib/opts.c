@@ -217,6 +217,18 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case OPTS_FOLLOW:
 		o->follow = true;
 		return 0;
+	case OPTS_INLINE:
+		o->inline_frames = true;
+		return 0;
+	case OPTS_LINES:
+		o->lines = true;
+		return 0;
+	case OPTS_NO_DEMANGLE:
+		o->no_demangle = true;
+		return 0;
+	case OPTS_SHORT_NAMES:
+		o->short_names = true;
+		return 0;
 	case OPTS_DURATION:
 		if (o->duration_ns)
 			return bad(f, "argument", arg, -EINVAL,
@@ -238,6 +250,11 @@ int opts_finish(struct opts *o, struct failure *f)
 	if (o->user_only && o->kernel_only)
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "-U and -K exclude each other; without either both are shown");
+	if (o->no_demangle && o->short_names)
+		return failure_set(
+			f, EXIT_WRONG_USAGE, -EINVAL,
+			"--no-demangle and --short-names exclude each other: a mangled name "
+			"has no parameters to cut");
 	if (o->command && (o->n_pids || o->n_tids || o->all || o->cgroup))
 		return failure_set(
 			f, EXIT_WRONG_USAGE, -EINVAL,

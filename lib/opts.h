@@ -33,6 +33,9 @@ struct opts {
 	bool user_only, kernel_only, idle, weight, delimiter;
 	uint32_t max_stack;  /* frames */
 	uint64_t ring_pages; /* per CPU; 0: the default */
+	/* names */
+	bool inline_frames, lines; /* of user frames, by DWARF */
+	bool no_demangle, short_names;
 	/* gates */
 	struct opts_gate *gates;
 	size_t n_gates;
@@ -60,6 +63,10 @@ enum opts_key {
 	OPTS_MAX_OPEN,
 	OPTS_UNSAFE_URETPROBE,
 	OPTS_FOLLOW,
+	OPTS_INLINE,
+	OPTS_LINES,
+	OPTS_NO_DEMANGLE,
+	OPTS_SHORT_NAMES,
 	OPTS_DURATION, /* the positional argument */
 };
 

@@ -31,6 +31,10 @@
 	{"kernel", 'K', NULL, 0, "show kernel frames only", 4},                                    \
 	{"delimited", 'd', NULL, 0, "a - frame between user and kernel frames", 4},                \
 	{"weight", OPTS_WEIGHT, NULL, 0, "count periods instead of samples", 4},                   \
+	{"inline", OPTS_INLINE, NULL, 0, "inlined functions as frames, NAME_[i] (by DWARF)", 4},    \
+	{"lines", OPTS_LINES, NULL, 0, "NAME:FILE:LINE for user frames (by DWARF)", 4},            \
+	{"no-demangle", OPTS_NO_DEMANGLE, NULL, 0, "C++, Rust and D names as the linker's", 4},    \
+	{"short-names", OPTS_SHORT_NAMES, NULL, 0, "C++ and D names without parameters", 4},       \
 	{"samples", OPTS_SAMPLES, "FILE", 0, "every kept sample as a line of JSON", 4},            \
 	{"summary", OPTS_SUMMARY, "FILE", 0, "the accounting as JSON", 4},                         \
 	{"ready-fd", OPTS_READY_FD, "FD", 0, "write a line to FD when sampling runs", 4},          \

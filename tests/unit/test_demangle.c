@@ -15,10 +15,10 @@ struct row {
 	const char *mangled, *name; /* name NULL: left alone */
 };
 
-static void check_rows(const struct row *rows, size_t n)
+static void check_rows(char *(*demangle)(const char *), const struct row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		char *name = demangle_name(rows[i].mangled);
+		char *name = demangle(rows[i].mangled);
 
 		if (!name != !rows[i].name || (name && strcmp(name, rows[i].name)))
 			fail_msg("%s: \"%s\", not \"%s\"", rows[i].mangled, name ? name : "NULL",
@@ -27,7 +27,8 @@ static void check_rows(const struct row *rows, size_t n)
 	}
 }
 
-#define CHECK_ROWS(rows) check_rows(rows, sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_ROWS(rows)  check_rows(demangle_name, rows, sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_SHORT(rows) check_rows(demangle_short_name, rows, sizeof(rows) / sizeof((rows)[0]))
 
 static void test_cplusplus(void **state)
 {
@@ -117,6 +118,71 @@ static void test_left_alone(void **state)
 
 	(void)state;
 	CHECK_ROWS(rows);
+}
+
+static void test_short(void **state)
+{
+	static const struct row rows[] = {
+		{"_ZN2ns1fEic", "ns::f"},
+		{"_Z4spini", "spin"},
+		{"_ZNK2ns5Queue4sizeEv", "ns::Queue::size"},
+		{"_ZN2ns5QueueIiE4pushEOi", "ns::Queue<int>::push"},
+		{"_ZNVKR2ns1A1mEv", "ns::A::m"},
+		/* return types go too, around the name or not */
+		{"_Z3addIiET_S0_S0_", "add<int>"},
+		{"_ZN2ns3getIiEEPFvcET_", "ns::get<int>"},
+		/* parentheses that are no parameters */
+		{"_ZNK2ns1AclEi", "ns::A::operator()"},
+		{"_ZN12_GLOBAL__N_16hiddenEi", "(anonymous namespace)::hidden"},
+		{"_ZN2ns12_GLOBAL__N_11uEPNS0_1LE", "ns::(anonymous namespace)::u"},
+		{"_ZN2ns5applyIPFiiEEEiT_i", "ns::apply<int (*)(int)>"},
+		{"_ZN2ns2fpEPFviEMNS_1AEKFicERA3_i", "ns::fp"},
+		/* operators */
+		{"_ZNK2ns1AltERKS0_", "ns::A::operator<"},
+		{"_ZN2nsrsERKNS_1AEi", "ns::operator>>"},
+		{"_ZN2ns1AptEv", "ns::A::operator->"},
+		{"_ZN2ns1AixEi", "ns::A::operator[]"},
+		{"_ZN2nscmERKNS_1AEi", "ns::operator,"},
+		{"_ZN2ns1AnwEm", "ns::A::operator new"},
+		{"_Zli3_kmy", "operator\"\" _km"},
+		{"_ZNK2ns1AcviEv", "ns::A::operator int"},
+		{"_ZN2ns1AcvSt6vectorIiSaIiEEEv",
+		 "ns::A::operator std::vector<int, std::allocator<int> >"},
+		/* whose lambda it is */
+		{"_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()"},
+		{"_ZZN2ns2mkEiENKUliE_clEi", "ns::mk(int)::{lambda(int)#1}::operator()"},
+		/* clones */
+		{"_Z4spini.cold", "spin"},
+		{"_Z4spini.isra.0.cold", "spin"},
+		{"_ZN2ns1fEic.constprop.0", "ns::f"},
+		/* no functions */
+		{"_ZTV1A", "vtable for A"},
+		/* Rust */
+		{"_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"},
+		{"_RINvC7mycrate3foolE", "mycrate::foo::<i32>"},
+		{"_RNCNvC7mycrate3foo0", "mycrate::foo::{closure#0}"},
+		{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"},
+		{"_ZN66_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$4drop17h"
+		 "0123456789abcdefE",
+		 "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop"},
+		/* D */
+		{"_D3std5stdio7writelnFZv", "std.stdio.writeln"},
+		{"_D8demangle4testFaZv", "demangle.test"},
+		{"_D8demangle3fooMxFiZv", "demangle.foo"},
+		{"_D8demangle4testFPFiZiZv", "demangle.test"},
+		{"_D8demangle11__T4testTiZ4testFiZv", "demangle.test!(int).test"},
+		{"_D8demangle11__T4testTiZ4testi", "demangle.test!(int).test"},
+		{"_Dmain", "D main"},
+		/* as by demangle_name() */
+		{"main", NULL},
+		{"spin.cold", NULL},
+		{"_Z4spini!", NULL},
+		{"_ZN3fooE17h0123", NULL},
+		{"", NULL},
+	};
+
+	(void)state;
+	CHECK_SHORT(rows);
 }
 
 /* head, then body n times, then tail; malloc'ed. */
@@ -242,13 +308,10 @@ static void test_exploding_d(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cplusplus),
-		cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_d),
-		cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_long),
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_exploding_cplusplus),
+		cmocka_unit_test(test_cplusplus),   cmocka_unit_test(test_rust),
+		cmocka_unit_test(test_d),	    cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_short),	    cmocka_unit_test(test_long),
+		cmocka_unit_test(test_deep),	    cmocka_unit_test(test_exploding_cplusplus),
 		cmocka_unit_test(test_exploding_d),
 	};
 

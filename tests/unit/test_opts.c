@@ -260,6 +260,10 @@ static void switches(void **state)
 	ONE(OPTS_OUTSIDE, outside);
 	ONE(OPTS_UNSAFE_URETPROBE, unsafe_uretprobe);
 	ONE(OPTS_FOLLOW, follow);
+	ONE(OPTS_INLINE, inline_frames);
+	ONE(OPTS_LINES, lines);
+	ONE(OPTS_NO_DEMANGLE, no_demangle);
+	ONE(OPTS_SHORT_NAMES, short_names);
 #undef ONE
 	assert_int_equal(opts_set(&o, 'f', NULL, &f), 0);
 	assert_int_equal(opts_set(&o, 'v', NULL, &f), 0);
@@ -334,6 +338,9 @@ static void contradictions(void **state)
 		{"F=9", NULL},
 		{"F=9 c=9", "-F and -c exclude each other"},
 		{"U K", "-U and -K exclude each other"},
+		{"no-demangle short-names", "--no-demangle and --short-names exclude each other"},
+		{"no-demangle inline lines", NULL},
+		{"short-names inline lines K", NULL},
 		{"-- p=1", "a command after '--' is the target"},
 		{"-- t=1", "a command after '--' is the target"},
 		{"-- G=x", "a command after '--' is the target"},
@@ -360,8 +367,15 @@ static void contradictions(void **state)
 		const char *name;
 		int key;
 	} longs[] = {
-		{"follow", OPTS_FOLLOW},     {"outside", OPTS_OUTSIDE}, {"start", OPTS_START},
-		{"max-open", OPTS_MAX_OPEN}, {"scope", OPTS_SCOPE},
+		{"follow", OPTS_FOLLOW},
+		{"outside", OPTS_OUTSIDE},
+		{"start", OPTS_START},
+		{"max-open", OPTS_MAX_OPEN},
+		{"scope", OPTS_SCOPE},
+		{"inline", OPTS_INLINE},
+		{"lines", OPTS_LINES},
+		{"no-demangle", OPTS_NO_DEMANGLE},
+		{"short-names", OPTS_SHORT_NAMES},
 	};
 	char *command[] = {"true", NULL};
 
