@@ -66,6 +66,7 @@ TOOLS    := $(patsubst tools/%.c,%,$(sort $(wildcard tools/*.c)))
 BPF      := $(patsubst bpf/%.bpf.c,%,$(sort $(wildcard bpf/*.bpf.c)))
 UNIT     := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ     := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+HELPERS  := $(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/*.c)))
 BENCHES  := $(patsubst bench/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard bench/*.c))))
 WL_SRC   := $(sort $(wildcard tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.S))
 WL_LIB   := $(filter tests/workloads/lib%.c,$(WL_SRC))
@@ -82,6 +83,7 @@ STATIC_BIN := $(TOOLS:%=$(B)/static/%)
 UNIT_BIN   := $(UNIT:%=$(B)/tests/unit/%)
 ASAN_BIN   := $(UNIT:%=$(B)/asan/tests/unit/%)
 FUZZ_BIN   := $(FUZZ:%=$(B)/fuzz/%)
+HELPER_BIN := $(HELPERS:%=$(B)/helpers/%)
 BENCH_BIN  := $(BENCHES:%=$(B)/bench/%)
 WL_LIB_BIN := $(WL_LIB:tests/workloads/%.c=$(B)/workloads/%.so)
 WL_BIN     := $(addprefix $(B)/workloads/,$(basename $(notdir $(WL_PROG))))
@@ -103,8 +105,8 @@ JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
 
-.PHONY: all lib bpf skeletons unit asan fuzz workloads benches static check-build check lint demo \
-	bench setup install clean help FORCE
+.PHONY: all lib bpf skeletons unit asan fuzz workloads helpers benches static check-build check \
+	lint demo bench setup install clean help FORCE
 
 all: $(TOOL_BIN) $(B)/libsamplegate.a skeletons
 lib: $(B)/libsamplegate.a
@@ -114,15 +116,16 @@ unit: $(UNIT_BIN)
 asan: $(ASAN_BIN)
 fuzz: $(FUZZ_BIN)
 workloads: $(WL_LIB_BIN) $(WL_BIN)
+helpers: $(HELPER_BIN)
 benches: $(BENCH_BIN)
-check-build: all unit asan fuzz workloads static
+check-build: all unit asan fuzz workloads helpers static
 
 help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
 	@echo 'check     every test                 lint     the checks of the source alone'
 	@echo 'demo      gatedprof on sqlite3       bench    side by side with perf and bpftrace'
 	@echo 'setup     apt-get what is missing    install  DESTDIR= PREFIX=$(PREFIX)'
-	@echo 'clean     remove build/              lib bpf unit asan fuzz workloads: parts of the build'
+	@echo 'clean     remove build/              lib bpf unit asan fuzz workloads helpers: parts of the build'
 	@echo 'variables: CC CFLAGS CPPFLAGS LDFLAGS BPF_CFLAGS V=1 TESTS=pattern'
 
 # --- stamps: a file that changes only when its content does, so that changed flags rebuild (the +
@@ -285,6 +288,14 @@ $(WL_ASM): $(B)/workloads/%: tests/workloads/%.S $(B)/.flags-wl $(WL_LIB_BIN) | 
 	$(call say,WORKLOAD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(WL_CC) $(WL_FLAGS) $(call own,CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(WL_LIBS) $(call own,LDLIBS)
+
+# --- helpers: programs of the live tests, on the library ---
+
+$(HELPER_BIN): $(B)/helpers/%: tests/helpers/%.c $(B)/libsamplegate.a $(B)/.flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(B)/libsamplegate.a \
+		$(LDLIBS)
 
 # --- bench: NAME.c is a program, NAME.bpf.c gives it NAME.skel.h, NAME.sh is what `make bench` runs ---
 

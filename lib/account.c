@@ -7,6 +7,10 @@
 
 #include "human.h"
 
+/* From so many broken stacks on, and so much of all, it is worth a line. */
+#define BROKEN_MIN   20
+#define BROKEN_SHARE 20
+
 #define UNSYMBOLIZED_SHOWN 5
 
 bool account_identity_holds(const struct account *a)
@@ -263,6 +267,24 @@ static void print_unsymbolized(FILE *f, const struct account *a)
 	putc('\n', f);
 }
 
+/* A few are always broken: at a function's first and last instructions. */
+static void print_broken(FILE *f, const struct account *a)
+{
+	char buf[HUMAN_BYTES];
+
+	if (a->broken_stacks < BROKEN_MIN || a->broken_stacks < a->user_stacks / BROKEN_SHARE)
+		return;
+	begin_line(f, a, NULL);
+	fprintf(f, "%s of ", human_count(buf, a->broken_stacks));
+	put_number(f, a->user_stacks, "user stack");
+	fputs(" end early", f);
+	if (a->broken_module) {
+		fprintf(f, ", %s in ", human_count(buf, a->broken_there));
+		put_clean(f, a->broken_module);
+	}
+	fputs(": code without frame pointers (-fomit-frame-pointer)\n", f);
+}
+
 void account_print_summary(FILE *f, const struct account *a)
 {
 	char buf[HUMAN_BYTES];
@@ -301,6 +323,7 @@ void account_print_summary(FILE *f, const struct account *a)
 	print_rates(f, a);
 	print_rings(f, a);
 	print_unsymbolized(f, a);
+	print_broken(f, a);
 	if (!account_identity_holds(a)) {
 		begin_line(f, a, NULL);
 		fputs("warning: these numbers do not add up, which is a defect of this program\n",
@@ -397,6 +420,8 @@ int account_write_json(FILE *f, const struct account *a, void (*extra)(struct js
 	for (i = 0; i < a->n_gates; i++)
 		json_gate(&j, &a->gates[i]);
 	json_array_end(&j);
+	number(&j, "user_stacks", a->user_stacks);
+	number(&j, "broken_stacks", a->broken_stacks);
 	json_key(&j, "unsymbolized");
 	json_array_begin(&j);
 	for (i = 0; i < a->n_unsymbolized; i++) {

@@ -70,6 +70,9 @@ struct account {
 	size_t n_gates;
 	const struct account_unsymbolized *unsymbolized;
 	size_t n_unsymbolized;
+	/* Stacks that ended too early, as stackends.h has it: of all, and in the worst module. */
+	uint64_t user_stacks, broken_stacks, broken_there;
+	const char *broken_module; /* NULL: none */
 	int exit_code;
 };
 

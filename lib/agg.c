@@ -294,6 +294,12 @@ int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 	return 0;
 }
 
+const struct agg_frame *agg_frames(const struct agg *agg, size_t *n)
+{
+	*n = agg->n_frames;
+	return agg->frames;
+}
+
 size_t agg_count(const struct agg *agg)
 {
 	return agg->n_entries;

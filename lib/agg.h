@@ -15,7 +15,9 @@
 #include "sample.h"
 
 enum agg_frame_kind {
-	AGG_FRAME_USER,	   /* module id and offset; module 0: address in nothing known */
+	AGG_FRAME_USER,	 /* module id and offset; module 0: address in nothing known */
+	AGG_FRAME_NAMED, /* user code that is in no file: offset is its name, a pointer of jits.h */
+	AGG_FRAME_JIT,	 /* the same, to be named later: module is the process's id in jits.h */
 	AGG_FRAME_KERNEL,  /* offset is the kernel address */
 	AGG_FRAME_SPECIAL, /* offset is an enum agg_special */
 };
@@ -67,6 +69,9 @@ int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight);
 
 size_t agg_count(const struct agg *agg); /* distinct stacks */
+
+/* Every different frame, in no particular order: *n of them, which belong to agg. */
+const struct agg_frame *agg_frames(const struct agg *agg, size_t *n);
 
 /* Calls fn for each stack, in no particular order, until it returns non-zero (returned). */
 int agg_each(const struct agg *agg, int (*fn)(const struct agg_stack *stack, void *arg), void *arg);

@@ -218,12 +218,15 @@ static size_t cuts_upto(const struct codemap *cm, uint64_t addr)
 	return lo;
 }
 
-/* Enters a range at its nodes; without lists, only counts in each node's successor. */
-static void put_range(struct codemap *cm, uint32_t number)
+/* The pieces from `from` up to and without `to`, as nodes. */
+struct span {
+	uint32_t from, to;
+};
+
+/* Enters a range at the nodes of its span; without lists, only counts in each node's successor. */
+static void put_range(struct codemap *cm, struct span span, uint32_t number)
 {
-	const struct range *r = &cm->ranges[number];
-	size_t from = cm->leaves + cuts_upto(cm, r->start) - 1;
-	size_t to = cm->leaves + cuts_upto(cm, r->last);
+	size_t from = span.from, to = span.to;
 
 	for (; from < to; from /= 2, to /= 2) {
 		size_t node[2], n = 0;
@@ -244,24 +247,32 @@ static void put_range(struct codemap *cm, uint32_t number)
 /* Nodes are 1 (the root) to 2 * leaves - 1; the leaves are the upper half. */
 static int make_lists(struct codemap *cm)
 {
+	struct span *spans = reallocarray(NULL, cm->n, sizeof(*spans));
 	size_t nodes = 2 * cm->leaves;
+	int err = -ENOMEM;
 
 	cm->first = calloc(nodes + 1, sizeof(*cm->first));
-	if (!cm->first)
-		return -ENOMEM;
-	for (size_t i = 0; i < cm->n; i++)
-		put_range(cm, (uint32_t)i);
+	if (!spans || !cm->first)
+		goto out;
+	for (size_t i = 0; i < cm->n; i++) {
+		spans[i].from = (uint32_t)(cm->leaves + cuts_upto(cm, cm->ranges[i].start) - 1);
+		spans[i].to = (uint32_t)(cm->leaves + cuts_upto(cm, cm->ranges[i].last));
+		put_range(cm, spans[i], (uint32_t)i);
+	}
 	for (size_t i = 0; i < nodes; i++)
 		cm->first[i + 1] += cm->first[i];
 	cm->lists = reallocarray(NULL, cm->first[nodes], sizeof(*cm->lists));
 	if (!cm->lists)
-		return -ENOMEM;
+		goto out;
 	for (size_t i = 0; i < cm->n; i++)
-		put_range(cm, (uint32_t)i);
+		put_range(cm, spans[i], (uint32_t)i);
 	/* each now points to its list's end, which is where the next one's begins */
 	memmove(cm->first + 1, cm->first, nodes * sizeof(*cm->first));
 	cm->first[0] = 0;
-	return 0;
+	err = 0;
+out:
+	free(spans);
+	return err;
 }
 
 int codemap_index(struct codemap *cm)

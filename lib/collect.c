@@ -5,9 +5,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "json.h"
+#include "modsyms.h"
 #include "repeat.h"
+#include "stackends.h"
 
 struct collect {
 	const struct plan *plan;
@@ -17,6 +20,7 @@ struct collect {
 	FILE *samples;
 	struct agg_frame *frames; /* of the sample at hand */
 	size_t max_frames;
+	char *cache;	      /* of debuginfod */
 	struct repeat *known; /* what samples that were resolved before are in agg */
 	uint64_t key[REPEAT_MAX_WORDS];
 	uint64_t oversized; /* records with more frames than were asked for */
@@ -24,6 +28,7 @@ struct collect {
 	struct account_unsymbolized *missing;
 	size_t n_missing;
 	uint64_t *doubtful; /* by gate */
+	struct stackends ends;
 };
 
 /* The stacks that are resolved once only; a few hundred are hot even on a busy machine. */
@@ -33,9 +38,18 @@ struct collect {
 /* agg_stack.tag: 0, or 1 + the gate whose return address is not on the stack. */
 #define TAG_NONE 0
 
+/* Mappings begin at multiples of this, whatever the architecture. */
+#define MIN_PAGE_BYTES 4096ull
+
 int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
 {
 	struct collect *c = calloc(1, sizeof(*c));
+	struct symbolize_opts names = {
+		.no_demangle = plan->opts->no_demangle,
+		.short_names = plan->opts->short_names,
+		.inline_frames = plan->opts->inline_frames,
+		.lines = plan->opts->lines,
+	};
 
 	if (!c)
 		return -ENOMEM;
@@ -46,10 +60,12 @@ int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
 	c->frames = calloc(c->max_frames, sizeof(*c->frames));
 	c->doubtful = calloc(plan->n_gates + 1, sizeof(*c->doubtful));
 	c->procs = proctab_new();
+	c->cache = modsyms_default_cache();
+	names.debuginfod_cache = c->cache;
 	c->agg = agg_new();
 	c->known = repeat_new(KNOWN_STACKS, KNOWN_BYTES);
 	if (c->procs)
-		c->names = symbolize_new(c->procs, NULL);
+		c->names = symbolize_new(c->procs, &names);
 	if (!c->frames || !c->doubtful || !c->procs || !c->agg || !c->known || !c->names) {
 		collect_free(c);
 		return -ENOMEM;
@@ -67,8 +83,10 @@ void collect_free(struct collect *c)
 	agg_free(c->agg);
 	repeat_free(c->known);
 	free(c->frames);
+	free(c->cache);
 	free(c->missing);
 	free(c->doubtful);
+	stackends_release(&c->ends);
 	free(c);
 }
 
@@ -83,6 +101,13 @@ int collect_names_from(struct collect *c, const struct symbolize_opts *opts)
 	return 0;
 }
 
+static void see_mapping(uint32_t pid, const struct ring_mmap *mm, void *arg)
+{
+	struct collect *c = arg;
+
+	symbolize_see(c->names, pid, mm);
+}
+
 int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
 {
 	const struct plan *p = c->plan;
@@ -91,6 +116,7 @@ int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
 	/* A started command has no past. */
 	if (p->opts->command)
 		return 0;
+	proctab_watch(c->procs, see_mapping, c);
 	if (!p->n_target_pids)
 		err = proctab_scan_all(c->procs, procfs, time_ns);
 	for (size_t i = 0; i < p->n_target_pids && err != -ENOMEM; i++)
@@ -126,8 +152,32 @@ static uint64_t true_address(struct collect *c, const struct ring_event *ev, uin
 	return r->return_addr;
 }
 
+/* One user frame; *lasting as symbolize_jit() has it. */
+static struct agg_frame user_frame(struct collect *c, const struct ring_event *ev, uint64_t addr,
+				   enum agg_caller caller, bool *lasting)
+{
+	struct proc_addr at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns), before;
+	struct agg_frame f = {.kind = AGG_FRAME_USER, .caller = caller};
+
+	if (at.module && at.module->uprobes)
+		return special(AGG_UPROBES);
+	/* The call may be the last thing in its mapping. */
+	if (caller == AGG_BEFORE && !(addr & (MIN_PAGE_BYTES - 1))) {
+		before = proctab_resolve(c->procs, ev->pid, addr - 1, ev->time_ns);
+		if (before.module)
+			at = (struct proc_addr){before.module, before.offset + 1};
+	}
+	if (symbolize_jit(c->names, ev->pid, addr, ev->time_ns, at.module, &f, lasting))
+		return f;
+	if (at.module) {
+		f.module = at.module->id;
+		f.offset = at.offset;
+	}
+	return f;
+}
+
 static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
-			  uint32_t *tag)
+			  uint32_t *tag, bool *lasting)
 {
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->user_frames, used = 0;
@@ -140,20 +190,12 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	}
 	for (size_t i = 0; i < n; i++) {
 		uint64_t addr = true_address(c, ev, ev->sample.user_ips[i], &restored);
-		struct proc_addr at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns);
+		enum agg_caller caller = i > 0	   ? AGG_BEFORE
+					 : beneath ? AGG_BENEATH_KERNEL
+						   : AGG_AT_ADDRESS;
 
 		seen |= addr == r->return_addr;
-		if (at.module && at.module->uprobes)
-			out[used++] = special(AGG_UPROBES);
-		else
-			out[used++] = (struct agg_frame){
-				.kind = AGG_FRAME_USER,
-				.module = at.module ? at.module->id : 0,
-				.offset = at.module ? at.offset : 0,
-				.caller = i > 0	    ? AGG_BEFORE
-					  : beneath ? AGG_BENEATH_KERNEL
-						    : AGG_AT_ADDRESS,
-			};
+		out[used++] = user_frame(c, ev, addr, caller, lasting);
 	}
 	if (!n && (r->flags & SAMPLE_F_USER_FAIL))
 		out[used++] = special(AGG_USER_STACK_FAILED);
@@ -242,7 +284,8 @@ static size_t sample_key(struct collect *c, const struct ring_event *ev)
 
 	if (ips + 6 > REPEAT_MAX_WORDS)
 		return 0;
-	/* Without user frames no mapping was asked for; with them the stamp is the process's too. */
+	/* Without user frames no mapping was asked for; with them the stamp is the process's too.
+	 */
 	key[0] = 0;
 	if (r->user_frames && !proctab_stamp(c->procs, ev->pid, ev->time_ns, &key[0]))
 		return 0;
@@ -259,6 +302,7 @@ static int add_sample(struct collect *c, const struct ring_event *ev)
 {
 	const struct sample_record *r = ev->sample.rec;
 	uint32_t tag = TAG_NONE, id;
+	bool lasting = true;
 	size_t n, key_words;
 	int err;
 
@@ -275,9 +319,9 @@ static int add_sample(struct collect *c, const struct ring_event *ev)
 		return 0;
 	}
 	n = kernel_frames(c, ev, c->frames);
-	n += user_frames(c, ev, c->frames + n, &tag);
+	n += user_frames(c, ev, c->frames + n, &tag, &lasting);
 	err = agg_add(c->agg, r->comm, tag, c->frames, n, r->period, &id);
-	if (!err && key_words)
+	if (!err && key_words && lasting)
 		repeat_put(c->known, c->key, key_words, id);
 	return err;
 }
@@ -287,10 +331,16 @@ int collect_event(struct collect *c, const struct ring_event *ev)
 	switch (ev->kind) {
 	case RING_EV_SAMPLE:
 		return add_sample(c, ev);
-	case RING_EV_MMAP:
 	case RING_EV_COMM:
-	case RING_EV_FORK:
+		if (ev->comm.exec)
+			symbolize_ended(c->names, ev->pid);
+		return proctab_apply(c->procs, ev);
 	case RING_EV_EXIT:
+		if (ev->pid == ev->tid)
+			symbolize_ended(c->names, ev->pid);
+		return proctab_apply(c->procs, ev);
+	case RING_EV_MMAP:
+	case RING_EV_FORK:
 		return proctab_apply(c->procs, ev);
 	case RING_EV_KSYMBOL:
 		/* What has gone again keeps its name: samples of its time may still come. */
@@ -301,6 +351,12 @@ int collect_event(struct collect *c, const struct ring_event *ev)
 	default:
 		return 0;
 	}
+}
+
+void collect_early(struct collect *c, const struct ring_event *ev)
+{
+	if (ev->kind == RING_EV_MMAP && (ev->mmap.prot & PROT_EXEC))
+		symbolize_see(c->names, ev->pid, &ev->mmap);
 }
 
 void collect_settled(struct collect *c, uint64_t time_ns)
@@ -323,20 +379,23 @@ static bool is_behind_int3(struct collect *c, const struct agg_stack *stack, uin
 	       !strcmp(symbolize_frame(c->names, entry, 0), "asm_exc_int3");
 }
 
-/* count: as symbolize_frame() has it. */
-static const char *name_in_stack(struct collect *c, const struct agg_stack *stack, uint32_t i,
-				 uint64_t count)
+/* A frame of which it is known now where it is to be looked up. */
+static struct agg_frame exact_frame(struct collect *c, const struct agg_stack *stack, uint32_t i)
 {
 	struct agg_frame frame = stack->frames[i];
 
 	if (frame.caller == AGG_BENEATH_KERNEL)
 		frame.caller = is_behind_int3(c, stack, i) ? AGG_BEFORE : AGG_AT_ADDRESS;
-	return symbolize_frame(c->names, &frame, count);
+	return frame;
 }
 
-static const char *name_frame(const struct agg_stack *stack, uint32_t i, void *arg)
+static size_t names_of_frame(const struct agg_stack *stack, uint32_t i, const char *const **names,
+			     void *arg)
 {
-	return name_in_stack(arg, stack, i, stack->count);
+	struct collect *c = arg;
+	struct agg_frame frame = exact_frame(c, stack, i);
+
+	return symbolize_names(c->names, &frame, stack->count, names);
 }
 
 int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
@@ -348,29 +407,12 @@ int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
 		.user_only = o->user_only,
 		.kernel_only = o->kernel_only,
 	};
+	const struct agg_frame *frames;
+	size_t n;
 
-	return folded_write(f, c->agg, name_frame, c, &opts, totals);
-}
-
-/* Where a stack begins that was walked to its end. */
-static bool is_root(const char *name)
-{
-	static const char *const roots[] = {
-		"main",
-		"_start",
-		"__libc_start_main",
-		"__libc_start_call_main",
-		"start_thread",
-		"clone",
-		"clone3",
-		"__clone",
-		"__clone3",
-	};
-
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
-		if (!strcmp(name, roots[i]))
-			return true;
-	return false;
+	frames = agg_frames(c->agg, &n);
+	symbolize_prepare(c->names, frames, n);
+	return folded_write(f, c->agg, names_of_frame, c, &opts, totals);
 }
 
 /*
@@ -387,6 +429,7 @@ static int count_doubtful(const struct agg_stack *stack, void *arg)
 		return 0;
 	gate = stack->tag - 1;
 	for (uint32_t i = 0; i < stack->n_frames; i++) {
+		struct agg_frame frame;
 		const char *name;
 
 		if (stack->frames[i].kind != AGG_FRAME_USER)
@@ -394,14 +437,29 @@ static int count_doubtful(const struct agg_stack *stack, void *arg)
 		/* In its last instruction the function has taken its return address off already. */
 		if (stack->frames[i].caller == AGG_BENEATH_KERNEL && is_behind_int3(c, stack, i))
 			return 0;
-		name = name_in_stack(c, stack, i, 0);
+		frame = exact_frame(c, stack, i);
+		name = symbolize_frame(c->names, &frame, 0);
 		if (c->plan->gates[gate].function && !strcmp(name, c->plan->gates[gate].function))
 			return 0;
-		whole |= is_root(name);
+		whole |= stackends_is_root(name);
 	}
 	if (whole)
 		c->doubtful[gate] += stack->count;
 	return 0;
+}
+
+static int count_end(const struct agg_stack *stack, void *arg)
+{
+	struct collect *c = arg;
+	bool rooted = false;
+
+	for (uint32_t i = stack->n_frames; i-- > 0 && !rooted;) {
+		struct agg_frame frame = exact_frame(c, stack, i);
+
+		if (frame.kind == AGG_FRAME_USER)
+			rooted = stackends_is_root(symbolize_frame(c->names, &frame, 0));
+	}
+	return stackends_add(&c->ends, stack, rooted);
 }
 
 static int add_missing(const struct symbolize_missing *m, void *arg)
@@ -424,11 +482,18 @@ static int add_missing(const struct symbolize_missing *m, void *arg)
 int collect_account(struct collect *c, struct account *a, struct account_gate *gates)
 {
 	int err = symbolize_each_missing(c->names, add_missing, c);
+	const struct module *worst;
 
 	if (!err)
 		err = agg_each(c->agg, count_doubtful, c);
+	if (!err)
+		err = agg_each(c->agg, count_end, c);
 	if (err)
 		return err;
+	worst = proctab_module(c->procs, stackends_worst(&c->ends, &a->broken_there));
+	a->user_stacks = c->ends.stacks;
+	a->broken_stacks = c->ends.broken;
+	a->broken_module = worst ? worst->path : NULL;
 	a->ring_oversized += c->oversized;
 	a->weight = c->weight;
 	a->weighted = c->plan->opts->weight;

@@ -38,6 +38,12 @@ int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns);
 
 int collect_event(struct collect *c, const struct ring_event *ev);
 
+/*
+ * An event that has just been read, before its turn in the order of time: whose files have to be
+ * held on to while the process is there.
+ */
+void collect_early(struct collect *c, const struct ring_event *ev);
+
 /* No event before that time will come. */
 void collect_settled(struct collect *c, uint64_t time_ns);
 

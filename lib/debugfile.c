@@ -5,19 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#define LINK_BYTES_MAX 4096
+#include "inroot.h"
 
-/* A rename or a mount somewhere on the machine makes openat2 give up: it is to be tried again. */
-#define OPENAT2_TRIES 8
+#define LINK_BYTES_MAX 4096
 
 enum links {
 	LINKS_FOLLOW,  /* our own */
@@ -31,6 +28,7 @@ struct search {
 	const char *debug_dir;
 	const char *cache;
 	int root; /* O_PATH; -1: our own */
+	int own_root;
 	bool no_openat2;
 	uint8_t id[ELFFILE_BUILD_ID_MAX];
 	int id_len; /* 0: it has none */
@@ -43,86 +41,19 @@ static int own_errno(int fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* As openat2 without it: one component after the other, none of which may be a link. */
-static int walk(int root, const char *path)
-{
-	int fd, next, err = 0;
-
-	fd = own_errno(root >= 0 ? fcntl(root, F_DUPFD_CLOEXEC, 0)
-				 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-	while (fd >= 0 && !err) {
-		char name[NAME_MAX + 1];
-		size_t len;
-		bool last;
-
-		path += strspn(path, "/");
-		len = strcspn(path, "/");
-		if (len == 0)
-			break;
-		last = path[len] == '\0';
-		if (len > NAME_MAX || (len == 2 && memcmp(path, "..", 2) == 0)) {
-			err = -ELOOP;
-			break;
-		}
-		memcpy(name, path, len);
-		name[len] = '\0';
-		path += len;
-		/* O_DIRECTORY makes a link fail, with O_PATH alone it would be opened itself */
-		next = own_errno(openat(
-			fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (last ? 0 : O_DIRECTORY)));
-		close(fd);
-		fd = next;
-	}
-	if (err && fd >= 0)
-		close(fd);
-	return err ? err : fd;
-}
-
-static int open_restricted(const struct search *s, const char *path, enum links links)
-{
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_NO_MAGICLINKS |
-			   (links == LINKS_IN_ROOT ? RESOLVE_IN_ROOT : RESOLVE_NO_SYMLINKS),
-	};
-	int base = links == LINKS_IN_ROOT ? s->root : AT_FDCWD;
-	int fd = -ENOSYS, tries;
-
-	for (tries = 0; !s->no_openat2 && tries < OPENAT2_TRIES; tries++) {
-		fd = own_errno((int)syscall(SYS_openat2, base, path, &how, sizeof(how)));
-		if (fd != -EAGAIN)
-			break;
-	}
-	/* sandboxes that do not know it answer EPERM */
-	if (fd == -ENOSYS || fd == -EPERM)
-		fd = walk(links == LINKS_IN_ROOT ? s->root : -1, path);
-	return fd;
-}
-
-/*
- * Opens a regular file for reading. Others' devices and FIFOs must not even be opened, so it is
- * looked at through a descriptor that only stands for it.
- */
 static int open_regular(const struct search *s, const char *path, enum links links)
 {
-	char self[64];
-	struct stat st;
-	int found, fd;
+	int flags = s->no_openat2 ? INROOT_NO_OPENAT2 : 0, found, fd;
 
 	if (links == LINKS_FOLLOW)
 		found = own_errno(open(path, O_PATH | O_CLOEXEC));
+	else if (links == LINKS_IN_ROOT)
+		found = inroot_open(s->root, path, flags | INROOT_LINKS | INROOT_LAST);
 	else
-		found = open_restricted(s, path, links);
+		found = inroot_open(s->own_root, path, flags);
 	if (found < 0)
 		return found;
-	if (fstat(found, &st) != 0) {
-		fd = -errno;
-	} else if (!S_ISREG(st.st_mode)) {
-		fd = -EINVAL;
-	} else {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
-		fd = own_errno(open(self, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-	}
+	fd = inroot_read(found);
 	close(found);
 	return fd;
 }
@@ -288,6 +219,7 @@ int debugfile_find(const struct elffile *elf, const char *path, const struct deb
 		if (s.root < 0)
 			return -ENOENT;
 	}
+	s.own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s.id_len = elffile_build_id(elf, s.id);
 	if (s.id_len < 0)
 		s.id_len = 0;
@@ -300,5 +232,7 @@ int debugfile_find(const struct elffile *elf, const char *path, const struct deb
 	}
 	if (s.root >= 0)
 		close(s.root);
+	if (s.own_root >= 0)
+		close(s.own_root);
 	return !err || err == -ENOMEM ? err : -ENOENT;
 }

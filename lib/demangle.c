@@ -12,6 +12,8 @@
 #define MAX_MANGLED  8192
 #define MAX_SPELLING 65536
 
+static const char plt[] = "@plt";
+
 struct spelling {
 	char *text;
 	size_t len, cap;
@@ -80,13 +82,11 @@ static bool d_is_harmless(const char *mangled)
 	return bound < 64 * (size_t)MAX_SPELLING;
 }
 
-char *demangle_name(const char *mangled)
+static char *full_name(const char *mangled)
 {
 	const int all = DMGL_PARAMS | DMGL_ANSI;
 	char *name;
 
-	if (mangled[0] != '_' || strnlen(mangled, MAX_MANGLED + 1) > MAX_MANGLED)
-		return NULL;
 	/* By prefix: a demangler that is asked about a plain C name may find something in it. */
 	switch (mangled[1]) {
 	case 'Z':
@@ -122,9 +122,9 @@ static void cut_d_parameters(char *name)
 		*p = '\0';
 }
 
-char *demangle_short_name(const char *mangled)
+static char *short_name(const char *mangled)
 {
-	char *name = demangle_name(mangled), *brief;
+	char *name = full_name(mangled), *brief;
 
 	if (!name)
 		return NULL;
@@ -140,4 +140,47 @@ char *demangle_short_name(const char *mangled)
 		return name;
 	free(name);
 	return brief;
+}
+
+/* What the name of a PLT stub is made of, in which the demanglers would find fault. */
+static char *stub_name(char *(*spelling)(const char *mangled), const char *mangled, size_t stem_len)
+{
+	char *stem = strndup(mangled, stem_len), *name, *grown;
+	size_t len;
+
+	if (!stem)
+		return NULL;
+	name = spelling(stem);
+	free(stem);
+	if (!name)
+		return NULL;
+	len = strlen(name);
+	grown = realloc(name, len + sizeof(plt));
+	if (!grown) {
+		free(name);
+		return NULL;
+	}
+	memcpy(grown + len, plt, sizeof(plt));
+	return grown;
+}
+
+static char *any_name(char *(*spelling)(const char *mangled), const char *mangled)
+{
+	size_t len = strnlen(mangled, MAX_MANGLED + 1);
+
+	if (mangled[0] != '_' || len > MAX_MANGLED)
+		return NULL;
+	if (len > strlen(plt) && !strcmp(mangled + len - strlen(plt), plt))
+		return stub_name(spelling, mangled, len - strlen(plt));
+	return spelling(mangled);
+}
+
+char *demangle_name(const char *mangled)
+{
+	return any_name(full_name, mangled);
+}
+
+char *demangle_short_name(const char *mangled)
+{
+	return any_name(short_name, mangled);
 }

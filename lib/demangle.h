@@ -4,7 +4,8 @@
 
 /*
  * The name as its author wrote it, for C++, Rust (both schemes, the legacy one's hash removed) and
- * D; malloc'ed. Suffixes that the compiler added stay: "f(int) [clone .cold]".
+ * D; malloc'ed. Suffixes that the compiler added stay: "f(int) [clone .cold]", and so does a PLT
+ * stub's: "f(int)@plt".
  *
  * NULL for a name that is not mangled or is malformed, and when memory is short; also for one that
  * is longer than 8 KiB or whose spelling would be longer than 64 KiB. libiberty itself declines C++

@@ -87,7 +87,8 @@ static int read_units(struct dwfile *file)
 }
 
 /* The bytes of a table of abbreviations; 0 if it isn't one that we would have libdw read. */
-static uint32_t check_abbrevs(const struct dwimage *image, uint64_t offset, uint64_t *read)
+static uint32_t check_abbrevs(const struct dwimage *image, uint64_t offset, uint64_t *read,
+			      uint16_t *weight)
 {
 	const struct dwimage_bytes *section = &image->sections[DWIMAGE_ABBREV];
 	struct dwread r;
@@ -100,8 +101,9 @@ static uint32_t check_abbrevs(const struct dwimage *image, uint64_t offset, uint
 	if (all > DWFILE_ABBREV_BYTES_MAX)
 		all = DWFILE_ABBREV_BYTES_MAX;
 	dwread_init(&r, section->at + offset, all);
+	*weight = 4;
 	while (good && dwread_uleb(&r) && !r.bad) {
-		unsigned int n = 0;
+		unsigned int n = 0, free_ones = 0;
 		uint64_t attr, form;
 
 		dwread_uleb(&r); /* tag */
@@ -111,8 +113,13 @@ static uint32_t check_abbrevs(const struct dwimage *image, uint64_t offset, uint
 			form = dwread_uleb(&r);
 			if (form == DW_FORM_implicit_const)
 				dwread_sleb(&r);
-			good = !r.bad && ++n <= DWFILE_ATTRIBUTES_MAX && form != DW_FORM_indirect;
+			free_ones += form == DW_FORM_implicit_const || form == DW_FORM_flag_present;
+			good = !r.bad && ++n <= DWFILE_ATTRIBUTES_MAX &&
+			       free_ones <= DWFILE_FREE_MAX && form != DW_FORM_indirect;
 		} while (good && (attr || form));
+		/* n counts the pair of zeros too, as the DIE's own byte */
+		if (good && 4 * n / (n - free_ones) > *weight)
+			*weight = (uint16_t)(4 * n / (n - free_ones));
 	}
 	*read += all - r.left;
 	return good && !r.bad ? (uint32_t)(all - r.left) : 0;
@@ -141,11 +148,13 @@ static int check_units(struct dwfile *file)
 		sorted[i] = &file->units[i];
 	qsort(sorted, file->n_units, sizeof(*sorted), by_abbrev);
 	for (i = 0; i < file->n_units; i++) {
-		if (i && sorted[i]->abbrev == sorted[i - 1]->abbrev)
+		if (i && sorted[i]->abbrev == sorted[i - 1]->abbrev) {
 			sorted[i]->abbrev_bytes = sorted[i - 1]->abbrev_bytes;
-		else if (read < most)
-			sorted[i]->abbrev_bytes =
-				check_abbrevs(&file->image, sorted[i]->abbrev, &read);
+			sorted[i]->weight = sorted[i - 1]->weight;
+		} else if (read < most) {
+			sorted[i]->abbrev_bytes = check_abbrevs(&file->image, sorted[i]->abbrev,
+								&read, &sorted[i]->weight);
+		}
 		if (!sorted[i]->abbrev_bytes)
 			sorted[i]->usable = false;
 	}

@@ -24,10 +24,15 @@
 #define DWFILE_UNITS_MAX 131072
 
 /* A unit that is larger is passed over. */
-#define DWFILE_UNIT_BYTES_MAX (UINT64_C(128) << 20)
+#define DWFILE_UNIT_BYTES_MAX (UINT64_C(64) << 20)
 
-/* Attributes of one abbreviation, and bytes of one table of them: a unit with more is unusable. */
+/*
+ * Attributes of one abbreviation, those of them that take no byte in a DIE (or a few bytes would
+ * cost as much work as thousands), and bytes of a table of abbreviations. A unit with more is
+ * unusable.
+ */
 #define DWFILE_ATTRIBUTES_MAX	96
+#define DWFILE_FREE_MAX		12
 #define DWFILE_ABBREV_BYTES_MAX (4 << 20)
 
 /* What libdw may hold at once (our estimate, on the high side), beside the image. */
@@ -41,8 +46,9 @@ struct dwfile_unit {
 	uint64_t dies;	      /* where its first DIE is */
 	uint64_t abbrev;      /* its table */
 	uint32_t abbrev_bytes;
-	bool usable;  /* its header and its abbreviations are in order */
-	bool entered; /* reckoned in since the last start */
+	uint16_t weight; /* attributes a byte, at the worst, in quarters */
+	bool usable;	 /* its header and its abbreviations are in order */
+	bool entered;	 /* reckoned in since the last start */
 };
 
 struct dwfile {

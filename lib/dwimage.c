@@ -384,9 +384,13 @@ const char *dwimage_string(const struct dwimage *image, enum dwimage_section sec
 {
 	const struct dwimage_bytes *b = &image->sections[section];
 
-	if (offset >= b->n || !memchr(b->at + offset, 0, b->n - offset))
+	size_t most = DWIMAGE_STRING_MAX + 1;
+
+	if (offset >= b->n)
 		return NULL;
-	return (const char *)b->at + offset;
+	if (most > b->n - offset)
+		most = b->n - offset;
+	return memchr(b->at + offset, 0, most) ? (const char *)b->at + offset : NULL;
 }
 
 bool dwimage_has(const struct dwimage *image, const void *at, size_t n)

@@ -18,10 +18,10 @@
 #include <stdint.h>
 
 /*
- * All sections of an image together, decompressed; -EFBIG beyond. What is in memory once is the
- * price of one file with inlined frames.
+ * All sections of an image together, decompressed; -EFBIG beyond. It is in memory as long as the
+ * image is.
  */
-#define DWIMAGE_BYTES_MAX (UINT64_C(1) << 30)
+#define DWIMAGE_BYTES_MAX (UINT64_C(512) << 20)
 
 /* zlib never gets more out of a byte: a section that claims more is damaged, or a bomb. */
 #define DWIMAGE_DEFLATE_RATIO 1032
@@ -31,6 +31,9 @@
 #define DWIMAGE_NAME_BYTES_MAX (1 << 20)
 
 #define DWIMAGE_BUILD_ID_MAX 32
+
+/* A string that is longer counts as missing. */
+#define DWIMAGE_STRING_MAX 16384
 
 enum dwimage_section {
 	DWIMAGE_INFO,
@@ -72,7 +75,7 @@ int dwimage_load(int fd, struct dwimage *image);
 void dwimage_release(struct dwimage *image);
 
 /*
- * The NUL-terminated string at offset of a section; NULL when it is not in there, or has no end.
+ * The NUL-terminated string at offset of a section; NULL when it is not in there, or too long.
  */
 const char *dwimage_string(const struct dwimage *image, enum dwimage_section section,
 			   uint64_t offset);

@@ -614,22 +614,25 @@ int elffile_build_id(const struct elffile *elf, uint8_t id[ELFFILE_BUILD_ID_MAX]
 	size_t i;
 	int err;
 
-	/* a file without section headers still has its segments, a debug file has both */
-	for (i = 0; i < elf->segment_count; i++) {
-		const struct segment *seg = &elf->segments[i];
-
-		if (seg->type != PT_NOTE)
-			continue;
-		err = read_notes(elf, seg->offset, seg->file_size, seg->align, &filter, &count);
-		if (err)
-			return err < 0 ? err : taken.length;
-	}
+	/*
+	 * A debug file's segments may tell where things were in the stripped file, so sections
+	 * come first; a file without section headers has nothing but segments.
+	 */
 	for (i = 0; i < elf->section_count; i++) {
 		const struct section *sec = &elf->sections[i];
 
 		if (sec->type != SHT_NOTE || sec->compressed)
 			continue;
 		err = read_notes(elf, sec->offset, sec->size, sec->align, &filter, &count);
+		if (err)
+			return err < 0 ? err : taken.length;
+	}
+	for (i = 0; i < elf->segment_count; i++) {
+		const struct segment *seg = &elf->segments[i];
+
+		if (seg->type != PT_NOTE)
+			continue;
+		err = read_notes(elf, seg->offset, seg->file_size, seg->align, &filter, &count);
 		if (err)
 			return err < 0 ? err : taken.length;
 	}

@@ -18,7 +18,7 @@
  *   where they share their tails so that they are more than 2 GiB in sum, there are no symbols.
  *   A million section headers, a million segments (-EFBIG), 16 MiB of section names, 64 MiB a note.
  *   Mini debug info: 16 MiB packed, 64 MiB unpacked, and what unxz.h says; beyond, it is not used.
- *   PLT: 4 MiB of stubs, 16 million relocations; what is beyond has no names.
+ *   PLT: 4 MiB of stubs, 4 million relocations; what is beyond has no names.
  *
  * A section with SHF_COMPRESSED is taken for unusable: those with DWARF may be compressed, and this
  * is not about them.

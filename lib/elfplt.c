@@ -13,7 +13,7 @@
  */
 
 #define STUB_BYTES_MAX	(UINT64_C(4) << 20)
-#define RELOCATIONS_MAX (UINT64_C(16) << 20)
+#define RELOCATIONS_MAX (UINT64_C(4) << 20)
 #define NAME_BYTES_MAX	(UINT64_C(64) << 20)
 #define STUB_SIZE_MAX	64
 
@@ -376,11 +376,15 @@ static void name_stubs(struct scan *s)
 	qsort(s->stubs, s->count, sizeof(*s->stubs), compare_addresses);
 }
 
-/* The distance of the stubs [first, end) of a section: not all linkers note it. */
+/*
+ * The distance of the stubs [first, end) of a section: lld does not note it, and there a stub that
+ * is alone is all that is left of its section.
+ */
 static uint64_t stub_size(const struct scan *s, size_t first, size_t end)
 {
 	const struct section *sec = &s->elf->sections[s->stubs[first].section];
-	uint64_t least = sec->entry_size >= 8 ? sec->entry_size : 16;
+	uint64_t left = sec->addr + sec->size - s->stubs[first].addr;
+	uint64_t least = sec->entry_size >= 8 ? sec->entry_size : left <= 32 ? left : 16;
 	size_t i;
 
 	for (i = first + 1; i < end; i++) {
@@ -404,8 +408,6 @@ static void emit_section(const struct scan *s, size_t first, size_t end, struct 
 		uint64_t room = sec->addr + sec->size - stub->addr;
 		struct elf_symbol *sym = &plt->stubs[plt->count++];
 
-		if (i + 1 < end && s->stubs[i + 1].addr - stub->addr < room)
-			room = s->stubs[i + 1].addr - stub->addr;
 		sym->name = *at;
 		sym->addr = stub->addr;
 		sym->size = size < room ? size : room;

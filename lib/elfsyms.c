@@ -414,12 +414,16 @@ static int load_mini(const struct elffile *elf)
 	return err;
 }
 
-/* How far the section was moved since the debug file was made, by its namesake. */
+/*
+ * How far the section was moved since the debug file was made, by its namesake of the same size.
+ * Names may be there more than once: one that has not moved is the right one.
+ */
 static bool find_move(const struct elffile *elf, const struct section *sec, uint64_t *move)
 {
+	const struct section *found = NULL;
 	size_t i, looked_at = 0;
 
-	if (!sec->executable || !sec->name[0])
+	if (!sec->name[0])
 		return false;
 	for (i = 0; i < elf->section_count && looked_at < MOVED_SECTIONS_MAX; i++) {
 		const struct section *own = &elf->sections[i];
@@ -427,17 +431,19 @@ static bool find_move(const struct elffile *elf, const struct section *sec, uint
 		if (!own->executable)
 			continue;
 		looked_at++;
-		if (strncmp(own->name, sec->name, SECTION_NAME_MAX) != 0)
+		if (own->size != sec->size || strncmp(own->name, sec->name, SECTION_NAME_MAX) != 0)
 			continue;
-		*move = own->addr - sec->addr;
-		return true;
+		if (!found || own->addr == sec->addr)
+			found = own;
 	}
-	return false;
+	if (found)
+		*move = found->addr - sec->addr;
+	return found != NULL;
 }
 
 /*
- * prelink moves a library that was stripped before. All of it by as much: sections without a
- * namesake move as those before them.
+ * prelink moves a library that was stripped before, all of it by as much: what has no namesake
+ * moves as what is before it.
  */
 static uint64_t *find_moves(const struct elffile *elf, const struct elffile *debug)
 {

@@ -19,7 +19,7 @@ struct line {
 
 struct folder {
 	const struct folded_opts *opts;
-	folded_name_fn name_of;
+	folded_names_fn names_of;
 	void *arg;
 
 	struct strbuf scratch;
@@ -189,7 +189,7 @@ static enum part part_of(const struct agg_frame *f)
 {
 	if (f->kind == AGG_FRAME_KERNEL)
 		return PART_KERNEL;
-	if (f->kind == AGG_FRAME_USER)
+	if (f->kind != AGG_FRAME_SPECIAL)
 		return PART_USER;
 	switch (f->offset) {
 	case AGG_KERNEL_STACK_FAILED:
@@ -205,13 +205,19 @@ static enum part part_of(const struct agg_frame *f)
 static int push_frame(struct folder *fo, const struct agg_stack *stack, uint32_t i)
 {
 	const struct agg_frame *f = &stack->frames[i];
+	const char *const *names;
 	const char *name;
 
-	if (f->kind == AGG_FRAME_USER || f->kind == AGG_FRAME_KERNEL) {
-		name = fo->name_of(stack, i, fo->arg);
-		if (!name)
-			name = "";
-		return push_name(fo, name, strlen(name), f->kind == AGG_FRAME_KERNEL ? "_[k]" : "");
+	if (f->kind != AGG_FRAME_SPECIAL) {
+		const char *suffix = f->kind == AGG_FRAME_KERNEL ? "_[k]" : "";
+		size_t n = fo->names_of(stack, i, &names, fo->arg);
+		int err = 0;
+
+		for (size_t j = 0; j < n && !err; j++, suffix = "_[i]") {
+			name = names[j] ? names[j] : "";
+			err = push_name(fo, name, strlen(name), suffix);
+		}
+		return err;
 	}
 	name = f->offset < sizeof(special_names) / sizeof(special_names[0])
 		       ? special_names[f->offset]
@@ -387,10 +393,10 @@ static int print_lines(FILE *f, const struct folder *fo)
 	return 0;
 }
 
-int folded_write(FILE *f, const struct agg *agg, folded_name_fn name, void *arg,
+int folded_write(FILE *f, const struct agg *agg, folded_names_fn names, void *arg,
 		 const struct folded_opts *opts, struct folded_totals *totals)
 {
-	struct folder fo = {.opts = opts, .name_of = name, .arg = arg};
+	struct folder fo = {.opts = opts, .names_of = names, .arg = arg};
 	size_t i;
 	int err;
 

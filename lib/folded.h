@@ -20,10 +20,13 @@
 #include "agg.h"
 
 /*
- * The name of a stack's frame number i, a user or kernel frame (never asked for AGG_FRAME_SPECIAL),
- * without "_[k]". Copied at once; NULL counts as empty.
+ * The names of a stack's frame number i, a user or kernel frame (never asked for
+ * AGG_FRAME_SPECIAL), without "_[k]": the function's own, then those of the functions that are
+ * inlined there, innermost last, which get an "_[i]". Returns how many, at least 1. Copied at once;
+ * NULL counts as empty.
  */
-typedef const char *(*folded_name_fn)(const struct agg_stack *stack, uint32_t i, void *arg);
+typedef size_t (*folded_names_fn)(const struct agg_stack *stack, uint32_t i,
+				  const char *const **names, void *arg);
 
 struct folded_opts {
 	bool weight;	/* COUNT is the sum of the weights, not the number of samples */
@@ -40,7 +43,7 @@ struct folded_totals {
 };
 
 /* 0, -ENOMEM, or what writing failed with. totals may be NULL. The stream is not flushed. */
-int folded_write(FILE *f, const struct agg *agg, folded_name_fn name, void *arg,
+int folded_write(FILE *f, const struct agg *agg, folded_names_fn names, void *arg,
 		 const struct folded_opts *opts, struct folded_totals *totals);
 
 #endif

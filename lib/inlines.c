@@ -21,9 +21,14 @@
 
 /*
  * libdw finds a DIE's sibling by walking over its children, unless the file says where it is; each
- * byte of a unit is thus walked as often as it is deep. This many times on the average.
+ * byte of a unit is thus walked as often as it is deep. As far as this many times the unit's bytes,
+ * weighted; real ones come to 20.
  */
-#define WALKS_MAX 32
+#define WALKS_MAX 64
+
+/* What a range and a DIE of a function cost, in bytes. */
+#define RANGE_WORK 16
+#define DIE_WORK   16
 
 /* A function, or a call that was replaced by the function's code. */
 struct func {
@@ -67,7 +72,14 @@ struct inlines {
 	size_t n_spans, cap_spans;
 	struct index **indexes; /* by unit; NULL: not made, or dropped */
 	uint64_t clock, bytes;
+	uint64_t work; /* so far */
 };
+
+static bool tired(struct inlines *in, uint64_t more)
+{
+	in->work += more;
+	return in->work > INLINES_WORK_MAX;
+}
 
 /* What came from libdw before may be invalid after this. */
 static bool die_at(struct inlines *in, struct dwfile_unit *unit, uint64_t offset, Dwarf_Die *die)
@@ -82,12 +94,13 @@ static bool die_at(struct inlines *in, struct dwfile_unit *unit, uint64_t offset
 }
 
 /* Calls add for each range of code of a DIE that makes sense. */
-static int each_range(Dwarf_Die *die, int (*add)(void *arg, uint64_t lo, uint64_t hi), void *arg)
+static int each_range(struct inlines *in, Dwarf_Die *die,
+		      int (*add)(void *arg, uint64_t lo, uint64_t hi), void *arg)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t at = 0;
 
-	for (unsigned int i = 0; i < INLINES_DIE_RANGES_MAX; i++) {
+	for (unsigned int i = 0; i < INLINES_DIE_RANGES_MAX && !tired(in, RANGE_WORK); i++) {
 		int err;
 
 		at = dwarf_ranges(die, at, &base, &lo, &hi);
@@ -141,7 +154,8 @@ static int add_range(void *arg, uint64_t lo, uint64_t hi)
 }
 
 /* Adds a function if it has code. *func is what its children are inlined into. */
-static int add_func(struct index *x, Dwarf_Die *die, bool inlined, uint32_t *func)
+static int add_func(struct inlines *in, struct index *x, Dwarf_Die *die, bool inlined,
+		    uint32_t *func)
 {
 	struct walk w = {.index = x, .func = (uint32_t)x->n_funcs};
 	size_t before = x->n_ranges;
@@ -149,7 +163,7 @@ static int add_func(struct index *x, Dwarf_Die *die, bool inlined, uint32_t *fun
 
 	if (x->n_funcs >= INLINES_FUNCS_MAX)
 		return 0;
-	err = each_range(die, add_range, &w);
+	err = each_range(in, die, add_range, &w);
 	if (err || x->n_ranges == before)
 		return err;
 	if (x->n_funcs == x->cap_funcs) {
@@ -203,52 +217,66 @@ static bool may_hold_code(int tag)
 	}
 }
 
-/* Depth first, without recursion; func[d] is what the DIEs at depth d are inlined into. */
-static int walk_unit(struct index *x, const struct dwfile_unit *unit, Dwarf_Die *unit_die)
+/*
+ * To the next DIE on the same level: 0; 1: none. What libdw had to walk over for it is added to
+ * work.
+ */
+static int next_die(Dwarf_Die *die, const struct dwfile_unit *unit, Dwarf_Die *next, uint64_t *work)
 {
-	uint64_t work = 0, most = WALKS_MAX * (unit->end - unit->offset);
+	uint64_t from = dwarf_dieoffset(die), to = unit->end;
+	int ret;
+
+	next->addr = NULL;
+	ret = dwarf_siblingof(die, next);
+	/* without a sibling it says what follows, if there is anything */
+	if (next->addr && (char *)next->addr > (char *)die->addr)
+		to = from + (uint64_t)((char *)next->addr - (char *)die->addr);
+	else if (ret == 0)
+		return -EBADMSG; /* backwards: for ever */
+	if (to > from)
+		*work += (to - from) * unit->weight / 4;
+	return ret < 0 ? -EBADMSG : ret;
+}
+
+/* Depth first, without recursion; func[d] is what the DIEs at depth d are inlined into. */
+static int walk_unit(struct inlines *in, struct index *x, const struct dwfile_unit *unit,
+		     Dwarf_Die *unit_die)
+{
+	uint64_t most = in->work + WALKS_MAX * (unit->end - unit->offset);
 	Dwarf_Die stack[INLINES_DEPTH_MAX];
 	uint32_t func[INLINES_DEPTH_MAX];
 	size_t depth = 0, dies = 0;
+	int err = 0;
 
-	if (dwarf_child(unit_die, &stack[0]) != 0)
+	if (tired(in, 0) || dwarf_child(unit_die, &stack[0]) != 0)
 		return 0;
 	func[0] = NONE;
-	for (;;) {
-		Dwarf_Die *die = &stack[depth], next = {};
+	while (++dies <= INLINES_DIES_MAX) {
+		int tag = dwarf_tag(&stack[depth]), ret;
 		uint32_t inner = func[depth];
-		int tag = dwarf_tag(die), ret, err = 0;
+		Dwarf_Die next = {};
 
-		if (++dies > INLINES_DIES_MAX || work > most)
-			return 0;
-		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
-			if (tag == DW_TAG_subprogram)
-				inner = NONE;
-			err = add_func(x, die, tag == DW_TAG_inlined_subroutine, &inner);
-			if (err)
-				return err;
-		}
+		in->work += DIE_WORK * unit->weight / 4;
+		if (tag == DW_TAG_subprogram)
+			inner = NONE;
+		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
+			err = add_func(in, x, &stack[depth], tag == DW_TAG_inlined_subroutine,
+				       &inner);
+		if (err)
+			break;
 		if (depth + 1 < INLINES_DEPTH_MAX && may_hold_code(tag) &&
-		    dwarf_child(die, &stack[depth + 1]) == 0) {
+		    dwarf_child(&stack[depth], &stack[depth + 1]) == 0) {
 			func[++depth] = inner;
 			continue;
 		}
 		do {
-			die = &stack[depth];
-			ret = dwarf_siblingof(die, &next);
-			if (ret == 0) {
-				uint64_t from = dwarf_dieoffset(die), to = dwarf_dieoffset(&next);
-
-				/* Backwards would be for ever. */
-				if (to <= from)
-					return 0;
-				work += to - from;
-			}
-		} while (ret != 0 && depth-- > 0);
-		if (ret != 0)
-			return 0;
+			ret = next_die(&stack[depth], unit, &next, &in->work);
+		} while (ret > 0 && depth-- > 0 && in->work <= most);
+		if (ret || in->work > most || tired(in, 0))
+			break;
 		stack[depth] = next;
 	}
+	return err;
 }
 
 static int by_range(const void *pa, const void *pb)
@@ -345,10 +373,11 @@ static struct index *index_of(struct inlines *in, uint32_t unit)
 		if (!x)
 			return NULL;
 		if (die_at(in, u, u->dies, &die)) {
-			err = walk_unit(x, u, &die);
+			err = walk_unit(in, x, u, &die);
 			if (!err && dwarf_attr(&die, DW_AT_stmt_list, &attr) &&
-			    !dwarf_formudata(&attr, &offset))
+			    !dwarf_formudata(&attr, &offset) && !tired(in, 0))
 				err = srclines_read(&in->file.image, offset, &x->lines);
+			tired(in, x->lines.bytes);
 		}
 		if (err == -ENOMEM) {
 			free_index(x);
@@ -420,7 +449,7 @@ static int scan_units(struct inlines *in)
 		if (dwarf_cu_info(die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) ||
 		    type != DW_UT_compile)
 			continue;
-		err = each_range(&die, add_span, &s);
+		err = each_range(in, &die, add_span, &s);
 		if (err)
 			return err;
 	}
@@ -514,6 +543,8 @@ static const char *string(const struct inlines *in, Dwarf_Die *die, unsigned int
 	if (!dwarf_attr(die, name, &attr))
 		return NULL;
 	s = dwarf_formstring(&attr);
+	if (s && strnlen(s, DWIMAGE_STRING_MAX + 1) > DWIMAGE_STRING_MAX)
+		return NULL;
 	/* libdw would have to copy it to give something else, and what it copies doesn't last. */
 	if (!s || (!dwimage_has(&in->file.image, s, 1) && !dwimage_has(&in->alt.image, s, 1)))
 		return NULL;

@@ -32,6 +32,13 @@
 /* From a call to the function's name: abstract origins and specifications, one after the other. */
 #define INLINES_ORIGINS_MAX 16
 
+/*
+ * Bytes of DIEs and lines that are read in the life of an inlines, some of them many times: enough
+ * for some 250 MB of .debug_info, and 20 seconds where a file is made to be slow. After that, only
+ * what was read is known.
+ */
+#define INLINES_WORK_MAX (UINT64_C(4) << 30)
+
 /* What indexes of units may take together before the ones not used for longest are dropped. */
 #define INLINES_CACHE_BYTES_MAX (UINT64_C(128) << 20)
 

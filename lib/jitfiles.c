@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "inroot.h"
 
 #define STATUS_BYTES   8192
 #define MAPS_MAX_LINES (1u << 20)
@@ -130,6 +130,11 @@ void jitfiles_close_proc(struct jitfiles_proc *p)
 	*p = (struct jitfiles_proc){0};
 }
 
+bool jitfiles_exists(const struct jitfiles_proc *p)
+{
+	return !faccessat(p->dir_fd, "status", F_OK, 0);
+}
+
 bool jitfiles_is_dump(const char *path, uint32_t *nspid)
 {
 	const char *base = strrchr(path, '/');
@@ -155,59 +160,6 @@ static bool has_dotdot(const char *path)
 			return true;
 	}
 	return false;
-}
-
-/* O_NOFOLLOW next to O_DIRECTORY answers a link with ENOTDIR: tell the two apart. */
-static int not_a_dir(int fd, const char *name, int err)
-{
-	struct stat st;
-
-	if (err == -ENOTDIR && !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode))
-		return -ELOOP;
-	return err;
-}
-
-/* Component by component: none of them is a link or "..", so this leads nowhere else. */
-static int walk(int root_fd, char *dir)
-{
-	int fd = openat(root_fd, ".", DIR_FLAGS);
-	char *name;
-
-	if (fd < 0)
-		return -errno;
-	while ((name = strsep(&dir, "/")) != NULL) {
-		int next, err;
-
-		if (!*name)
-			continue;
-		next = openat(fd, name, DIR_FLAGS | O_NOFOLLOW);
-		err = next < 0 ? not_a_dir(fd, name, -errno) : 0;
-		close(fd);
-		if (err)
-			return err;
-		fd = next;
-	}
-	return fd;
-}
-
-/* The directory, without following a link. Its text is used up. */
-static int open_dir(int root_fd, char *dir, int flags)
-{
-	struct open_how how = {
-		.flags = DIR_FLAGS,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
-	};
-	long fd;
-
-	if (!(flags & JITFILES_NO_OPENAT2)) {
-		fd = syscall(SYS_openat2, root_fd, *dir ? dir : ".", &how, sizeof(how));
-		if (fd >= 0)
-			return (int)fd;
-		/* EPERM: a filter of system calls that does not know it */
-		if (errno != ENOSYS && errno != EPERM)
-			return -errno;
-	}
-	return walk(root_fd, dir);
 }
 
 static int check_file(const struct stat *st, uid_t owner)
@@ -236,7 +188,7 @@ int jitfiles_open_below(int root_fd, const char *path, uid_t owner, int flags)
 	if (!base || !base[1] || has_dotdot(path))
 		return -EINVAL;
 	*base++ = '\0';
-	dir_fd = open_dir(root_fd, dir, flags);
+	dir_fd = inroot_open(root_fd, dir, INROOT_DIRECTORY | flags);
 	if (dir_fd < 0)
 		return dir_fd;
 	/* Opening a device can already do something: look first, and again at what was opened. */

@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "inroot.h"
+
 struct jitfiles_proc {
 	int dir_fd;	/* /proc/PID */
 	int root_fd;	/* its root directory; outlives the process */
@@ -37,6 +39,9 @@ struct jitfiles_proc {
 int jitfiles_open_proc(const char *procfs, uint32_t pid, struct jitfiles_proc *out);
 void jitfiles_close_proc(struct jitfiles_proc *p); /* all zero is fine, twice too */
 
+/* False once the process has ended and was waited for. */
+bool jitfiles_exists(const struct jitfiles_proc *p);
+
 /* True for a path whose last component is jit-NSPID.dump; nspid may be NULL. */
 bool jitfiles_is_dump(const char *path, uint32_t *nspid);
 
@@ -51,7 +56,7 @@ bool jitfiles_is_dump(const char *path, uint32_t *nspid);
  *
  * or what opening failed with. JITFILES_NO_OPENAT2: as on kernels before 5.6, for tests.
  */
-#define JITFILES_NO_OPENAT2 1
+#define JITFILES_NO_OPENAT2 INROOT_NO_OPENAT2
 int jitfiles_open_below(int root_fd, const char *path, uid_t owner, int flags);
 
 /*

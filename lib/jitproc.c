@@ -18,11 +18,17 @@ struct jitproc {
 	struct jitdump *dump;
 };
 
-/* Also finds one that took the place of ours. Where there is none now, ours is still good. */
+/*
+ * Also finds one that took the place of ours; but what does so after the process's end is by
+ * another one with its pid. Where there is none now, ours is still good.
+ */
 static void find_map(struct jitproc *jp)
 {
-	int fd = jitfiles_open_map(&jp->proc);
+	int fd;
 
+	if (jp->map_fd >= 0 && !jitfiles_exists(&jp->proc))
+		return;
+	fd = jitfiles_open_map(&jp->proc);
 	jp->map_err = fd < 0 ? fd : 0;
 	if (fd < 0)
 		return;
@@ -118,7 +124,10 @@ const char *jitproc_lookup(const struct jitproc *jp, uint64_t addr, uint64_t tim
 {
 	const char *name = jitdump_lookup(jp->dump, addr, time_ns);
 
-	return name ? name : perfmap_lookup(jp->map, addr);
+	/* Of what came later the map knows the name, but not that it came later. */
+	if (name || jitdump_lookup(jp->dump, addr, UINT64_MAX))
+		return name;
+	return perfmap_lookup(jp->map, addr);
 }
 
 void jitproc_state(const struct jitproc *jp, struct jitproc_state *out)

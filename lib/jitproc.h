@@ -30,7 +30,8 @@ void jitproc_free(struct jitproc *jp);
 int jitproc_add_dump(struct jitproc *jp, const char *mapped_path);
 
 /*
- * Reads what is new, and looks again for the map in case there was none or it was replaced. 0, or
+ * Reads what is new, and looks again for the map in case there was none or, while the process
+ * lives, it was replaced. 0, or
  * the first error of the two files, each of which is read whatever the other one is like: those of
  * jitfiles_open_map() but for -ENOENT, perfmap_update() and jitdump_update(). Names that were read
  * stay usable as those say.
@@ -39,7 +40,8 @@ int jitproc_update(struct jitproc *jp);
 
 /*
  * The name of what was at addr at time_ns (CLOCK_MONOTONIC), NULL for none, as of the last update;
- * valid until the next one. The dump is asked first, since it has times. For printing, sanitise.
+ * valid until the next one. The dump has times, so the map is asked only for addresses that the
+ * dump does not know at any time. For printing, sanitise.
  */
 const char *jitproc_lookup(const struct jitproc *jp, uint64_t addr, uint64_t time_ns);
 

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "inroot.h"
 
 #define MIN_BUCKETS 64u
 
@@ -18,7 +18,8 @@ struct file {
 	struct file *next;
 	uint64_t hash, ino;
 	uint32_t dev_major, dev_minor;
-	int pin; /* O_PATH, -1 for none */
+	int pin;  /* O_PATH */
+	int root; /* in roots; -1 for our own */
 	char path[];
 };
 
@@ -32,7 +33,7 @@ struct modfiles {
 	int root; /* O_PATH */
 	uint64_t own_ns;
 	struct file **buckets;
-	size_t n_buckets, n_files, n_pins, max_pins;
+	size_t n_buckets, n_files, max_files;
 	struct root roots[MODFILES_MAX_ROOTS];
 	size_t n_roots;
 };
@@ -57,7 +58,7 @@ struct modfiles *modfiles_new(const char *procfs, const char *root, size_t max_f
 	mf->procfs = strdup(procfs);
 	mf->n_buckets = MIN_BUCKETS;
 	mf->buckets = calloc(mf->n_buckets, sizeof(*mf->buckets));
-	mf->max_pins = max_files;
+	mf->max_files = max_files;
 	if (!mf->procfs || !mf->buckets) {
 		modfiles_free(mf);
 		return NULL;
@@ -75,8 +76,7 @@ void modfiles_free(struct modfiles *mf)
 			struct file *f = mf->buckets[i];
 
 			mf->buckets[i] = f->next;
-			if (f->pin >= 0)
-				close(f->pin);
+			close(f->pin);
 			free(f);
 		}
 	}
@@ -133,14 +133,14 @@ static void grow(struct modfiles *mf)
 	mf->n_buckets = n;
 }
 
-static void remember(struct modfiles *mf, const struct ring_mmap *mm, uint64_t hash, int pin)
+static void remember(struct modfiles *mf, const struct ring_mmap *mm, uint64_t hash, int pin,
+		     int root)
 {
 	size_t bytes = strlen(mm->path) + 1;
 	struct file *f = malloc(sizeof(*f) + bytes);
 
 	if (!f) {
-		if (pin >= 0)
-			close(pin);
+		close(pin);
 		return;
 	}
 	memcpy(f->path, mm->path, bytes);
@@ -149,7 +149,7 @@ static void remember(struct modfiles *mf, const struct ring_mmap *mm, uint64_t h
 	f->dev_major = mm->dev_major;
 	f->dev_minor = mm->dev_minor;
 	f->pin = pin;
-	mf->n_pins += pin >= 0;
+	f->root = root;
 	if (++mf->n_files > mf->n_buckets)
 		grow(mf);
 	f->next = mf->buckets[hash & (mf->n_buckets - 1)];
@@ -165,7 +165,7 @@ static int check(int fd, uint64_t ino)
 	int err = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st))
 		err = -errno;
 	else if (!S_ISREG(st.st_mode))
@@ -182,31 +182,19 @@ static int check(int fd, uint64_t ino)
 static int pin_mapping(const struct modfiles *mf, uint32_t pid, const struct ring_mmap *mm)
 {
 	char path[256];
+	int fd;
 
 	if (snprintf(path, sizeof(path), "%s/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64,
 		     mf->procfs, pid, mm->start, mm->start + mm->len) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	/* Following the link opens nothing yet: a device, say, would notice. */
-	return check(open(path, O_PATH | O_CLOEXEC), mm->ino);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return check(fd < 0 ? -errno : fd, mm->ino);
 }
 
-static int open_below(int root, const char *path, size_t len, uint64_t ino)
+static int open_below(int root, const char *path, uint64_t ino)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	char *name;
-	int fd;
-
-	if (root < 0)
-		return -ENOENT;
-	name = strndup(path, len);
-	if (!name)
-		return -ENOMEM;
-	fd = syscall(SYS_openat2, root, name, &how, sizeof(how));
-	free(name);
-	return check(fd, ino);
+	return root < 0 ? -ENOENT : check(inroot_open(root, path, INROOT_LINKS), ino);
 }
 
 static int open_root(const struct modfiles *mf, uint32_t pid)
@@ -245,67 +233,55 @@ size_t modfiles_path_len(const char *path)
 	return len > mark && !strcmp(path + len - mark, deleted) ? len - mark : len;
 }
 
-void modfiles_see_process(struct modfiles *mf, uint32_t pid)
+/* Its place in roots, -1 for our own or one that is not to be had. */
+static int root_of(struct modfiles *mf, uint32_t pid)
 {
 	char who[16];
 	uint64_t ns;
 	int fd;
 
-	if (mf->n_roots == MODFILES_MAX_ROOTS)
-		return;
 	snprintf(who, sizeof(who), "%" PRIu32, pid);
 	ns = namespace_of(mf->procfs, who);
 	if (!ns || ns == mf->own_ns)
-		return;
+		return -1;
 	for (size_t i = 0; i < mf->n_roots; i++)
 		if (mf->roots[i].ns == ns)
-			return;
+			return (int)i;
+	if (mf->n_roots == MODFILES_MAX_ROOTS)
+		return -1;
 	fd = open_root(mf, pid);
-	if (fd >= 0)
-		mf->roots[mf->n_roots++] = (struct root){.ns = ns, .fd = fd};
+	if (fd < 0)
+		return -1;
+	mf->roots[mf->n_roots] = (struct root){.ns = ns, .fd = fd};
+	return (int)mf->n_roots++;
+}
+
+void modfiles_see_process(struct modfiles *mf, uint32_t pid)
+{
+	root_of(mf, pid);
 }
 
 void modfiles_see(struct modfiles *mf, uint32_t pid, const struct ring_mmap *mm)
 {
 	uint64_t hash;
-	int pin = -1, root;
+	int pin, root, known_root;
 
-	if (!is_file_name(mm->path) || mf->n_pins >= mf->max_pins)
+	if (!is_file_name(mm->path) || mf->n_files >= mf->max_files)
 		return;
 	hash = hash_key(mm->path, mm->dev_major, mm->dev_minor, mm->ino);
 	if (find(mf, mm->path, mm->dev_major, mm->dev_minor, mm->ino, hash))
 		return;
-	modfiles_see_process(mf, pid);
+	known_root = root_of(mf, pid);
 	pin = pin_mapping(mf, pid, mm);
 	if (pin < 0 && !is_deleted(mm->path)) {
 		root = open_root(mf, pid);
-		pin = open_below(root, mm->path, strlen(mm->path), mm->ino);
+		pin = open_below(root, mm->path, mm->ino);
 		if (root >= 0)
 			close(root);
 	}
 	/* Not remembered without: another process may still have it. */
 	if (pin >= 0)
-		remember(mf, mm, hash, pin);
-}
-
-/* A descriptor to read from, for one that only names the file; not through a path any more. */
-static int reopen(int pin)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", pin);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? -errno : fd;
-}
-
-static int reopen_and_close(int pin)
-{
-	int fd = pin < 0 ? pin : reopen(pin);
-
-	if (pin >= 0)
-		close(pin);
-	return fd;
+		remember(mf, mm, hash, pin, known_root);
 }
 
 /* What is there under that name says more than that another root has nothing there. */
@@ -318,21 +294,37 @@ int modfiles_open(struct modfiles *mf, const struct module *m)
 {
 	uint64_t hash = hash_key(m->path, m->dev_major, m->dev_minor, m->ino);
 	const struct file *f;
-	int pin, err;
+	int pin, fd, err;
 
 	if (!is_file_name(m->path))
 		return -EINVAL;
 	f = find(mf, m->path, m->dev_major, m->dev_minor, m->ino, hash);
 	if (f)
-		return reopen(f->pin);
+		return inroot_read(f->pin);
 	/* What has that name now may even have got the old one's number. */
 	if (is_memfd(m->path) || is_deleted(m->path))
 		return -ENOENT;
-	pin = err = open_below(mf->root, m->path, strlen(m->path), m->ino);
+	pin = err = open_below(mf->root, m->path, m->ino);
 	for (size_t i = 0; pin < 0 && i < mf->n_roots; i++) {
-		pin = open_below(mf->roots[i].fd, m->path, strlen(m->path), m->ino);
+		pin = open_below(mf->roots[i].fd, m->path, m->ino);
 		if (pin < 0)
 			err = tell_more(err, pin);
 	}
-	return pin < 0 ? err : reopen_and_close(pin);
+	if (pin < 0)
+		return err;
+	fd = inroot_read(pin);
+	close(pin);
+	return fd;
+}
+
+const char *modfiles_root(const struct modfiles *mf, const struct module *m,
+			  char buf[MODFILES_ROOT_PATH])
+{
+	const struct file *f = find(mf, m->path, m->dev_major, m->dev_minor, m->ino,
+				    hash_key(m->path, m->dev_major, m->dev_minor, m->ino));
+
+	if (!f || f->root < 0)
+		return NULL;
+	snprintf(buf, MODFILES_ROOT_PATH, "/proc/self/fd/%d", mf->roots[f->root].fd);
+	return buf;
 }

@@ -40,7 +40,7 @@ void modfiles_free(struct modfiles *mf);
  */
 void modfiles_see(struct modfiles *mf, uint32_t pid, const struct ring_mmap *mm);
 
-/* Pins the root of a process whose mount namespace is neither ours nor known. */
+/* Pins the root of a process whose mount namespace is neither ours nor known yet. */
 void modfiles_see_process(struct modfiles *mf, uint32_t pid);
 
 /*
@@ -49,6 +49,14 @@ void modfiles_see_process(struct modfiles *mf, uint32_t pid);
  * regular file, or not a file's name at all ("[heap]", "//anon"); or what opening failed with.
  */
 int modfiles_open(struct modfiles *mf, const struct module *m);
+
+/*
+ * Where the paths of a module's process begin, as a path in buf: NULL where that is our own root,
+ * or not known any more.
+ */
+#define MODFILES_ROOT_PATH 32
+const char *modfiles_root(const struct modfiles *mf, const struct module *m,
+			  char buf[MODFILES_ROOT_PATH]);
 
 /* The kernel's mark on the path of a file that has been deleted: the length of the path without. */
 size_t modfiles_path_len(const char *path);

@@ -82,6 +82,8 @@ struct proctab {
 	struct module_node **modules; /* by id - 1 */
 	size_t module_count, module_capacity;
 	uint64_t changes;
+	void (*watch)(uint32_t pid, const struct ring_mmap *mm, void *arg);
+	void *watch_arg;
 };
 
 static uint64_t hash_mix(uint64_t h, uint64_t word)
@@ -947,7 +949,7 @@ static FILE *open_proc_file(const char *procfs, uint32_t pid, const char *name, 
 	return f;
 }
 
-static int scan_maps(struct proctab *pt, FILE *f, struct image *im, uint64_t time_ns)
+static int scan_maps(struct proctab *pt, FILE *f, uint32_t pid, struct image *im, uint64_t time_ns)
 {
 	char line[MAPS_LINE_BYTES + 1], path[MAPS_LINE_BYTES];
 	struct ring_mmap mm;
@@ -961,6 +963,8 @@ static int scan_maps(struct proctab *pt, FILE *f, struct image *im, uint64_t tim
 		/* Named by prctl(): for the side band it is as anonymous as the others. */
 		if (!strncmp(path, "[anon:", 6))
 			mm.path = "";
+		if (pt->watch && (mm.prot & PROT_EXEC))
+			pt->watch(pid, &mm, pt->watch_arg);
 		err = image_add(pt, im, &mm, time_ns, true);
 		if (err)
 			return err;
@@ -982,6 +986,13 @@ static uint32_t count_threads(const char *procfs, uint32_t pid)
 	err = stat(path, &st);
 	free(path);
 	return err || st.st_nlink < 3 || st.st_nlink > INT32_MAX ? 1 : (uint32_t)st.st_nlink - 2;
+}
+
+void proctab_watch(struct proctab *pt,
+		   void (*fn)(uint32_t pid, const struct ring_mmap *mm, void *arg), void *arg)
+{
+	pt->watch = fn;
+	pt->watch_arg = arg;
 }
 
 int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t time_ns)
@@ -1013,7 +1024,7 @@ int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t 
 	/* Of an image whose beginning was seen, the side band has counted all threads. */
 	if (!im->from_ns)
 		im->threads = count_threads(procfs, pid);
-	err = scan_maps(pt, maps, im, time_ns);
+	err = scan_maps(pt, maps, pid, im, time_ns);
 	set_trim(im->set);
 	if (err)
 		goto out;

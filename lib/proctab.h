@@ -68,6 +68,13 @@ int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t 
 int proctab_scan_all(struct proctab *pt, const char *procfs, uint64_t time_ns);
 
 /*
+ * From now on fn is called for each executable mapping that a scan finds, before it is noted; what
+ * mm points to is good during the call only.
+ */
+void proctab_watch(struct proctab *pt,
+		   void (*fn)(uint32_t pid, const struct ring_mmap *mm, void *arg), void *arg);
+
+/*
  * Parses one line of /proc/PID/maps, with or without its newline; exposed for tests and fuzzing.
  * out->path is path_buf, where the path is written with the kernel's one escape (\012, a newline)
  * undone; "" for a mapping without a name. 0, or -EINVAL, also for a path that does not fit.

@@ -133,8 +133,8 @@ uint64_t ring_read(struct ring_decoder *d, enum ring_stream stream, const void *
  * equal time keep the order of their pushing. Memory grows with what is queued. ring_queue_new()
  * returns NULL and ring_queue_push() -ENOMEM when there is none.
  *
- * stream is a small number of the caller's for each ring. It changes nothing but the speed: within a
- * stream events are expected nearly in order, so that what is left is to merge the streams.
+ * stream is a small number of the caller's for each ring. It changes nothing but the speed: within
+ * a stream events are expected nearly in order, so that what is left is to merge the streams.
  */
 struct ring_queue;
 struct ring_queue *ring_queue_new(void);

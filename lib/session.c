@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach.h"
+#include "clock.h"
 #include "perfev.h"
 
 /*
@@ -76,14 +76,6 @@ struct session {
 	struct account_gate *account_gates;
 	struct account_lost lost[4];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 /*
  * Each probe of each target is an open file, as are three events and a link for each CPU, each map,
@@ -335,7 +327,7 @@ int session_listen(struct session *s, struct failure *f)
 		if (err)
 			return err;
 	}
-	s->round_ns = s->hotplug_ns = now_ns();
+	s->round_ns = s->hotplug_ns = clock_now_ns();
 	return 0;
 }
 
@@ -414,7 +406,7 @@ int session_attach(struct session *s, struct failure *f)
 
 int session_start(struct session *s, struct failure *f)
 {
-	s->started_ns = now_ns();
+	s->started_ns = clock_now_ns();
 	s->sampling = true;
 	for (size_t i = 0; i < s->plan->n_cpus; i++) {
 		int err = sample_cpu(s, s->plan->cpus[i], f);
@@ -429,6 +421,8 @@ static int push(const struct ring_event *ev, void *arg)
 {
 	struct session *s = arg;
 
+	if (s->opts.early)
+		s->opts.early(ev, s->opts.arg);
 	s->sink_err = ring_queue_push(s->queue, s->stream, ev);
 	return s->sink_err;
 }
@@ -540,7 +534,7 @@ int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, s
 			s->n_pids_alive--;
 		}
 	}
-	now = now_ns();
+	now = clock_now_ns();
 	settled = s->round_ns < now - SETTLE_NS ? s->round_ns : now - SETTLE_NS;
 	drain(s);
 	s->round_ns = now;
@@ -570,7 +564,7 @@ int session_stop(struct session *s, struct failure *f)
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		if (s->cpus[i].sample)
 			perfev_disable(s->cpus[i].sample_fd);
-	s->stopped_ns = now_ns();
+	s->stopped_ns = clock_now_ns();
 	s->sampling = false;
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		close_cpu(s, &s->cpus[i]);

@@ -26,6 +26,8 @@ struct session_opts {
 	size_t object_bytes;
 	/* Gets each event, in the order of time; negative return values end the run. */
 	int (*event)(const struct ring_event *ev, void *arg);
+	/* The same, as soon as it has been read and in no order; may be NULL. */
+	void (*early)(const struct ring_event *ev, void *arg);
 	/* All events before that time have been handed out. */
 	void (*settled)(uint64_t time_ns, void *arg);
 	void *arg;

@@ -60,7 +60,10 @@ static int read_old_files(struct dwread *r, struct srclines *lines)
 			dwread_uleb(r); /* directory, time, size */
 		if (r->bad)
 			break;
-		err = add_file(lines, name, &cap);
+		err = add_file(lines,
+			       strnlen(name, DWIMAGE_STRING_MAX + 1) > DWIMAGE_STRING_MAX ? NULL
+											  : name,
+			       &cap);
 	}
 	return err;
 }
@@ -69,9 +72,12 @@ static int read_old_files(struct dwread *r, struct srclines *lines)
 static const char *read_field(struct dwread *r, const struct dwimage *image,
 			      unsigned int offset_bytes, uint64_t form)
 {
+	const char *s;
+
 	switch (form) {
 	case DW_FORM_string:
-		return dwread_string(r);
+		s = dwread_string(r);
+		return s && strnlen(s, DWIMAGE_STRING_MAX + 1) > DWIMAGE_STRING_MAX ? NULL : s;
 	case DW_FORM_line_strp:
 		return dwimage_string(image, DWIMAGE_LINE_STR, dwread_uint(r, offset_bytes));
 	case DW_FORM_strp:
@@ -155,7 +161,9 @@ static int read_header(const struct dwimage *image, uint64_t offset, struct srcl
 	unit = dwread_unit_length(&r, &h->offset_bytes);
 	if (r.bad)
 		return -EBADMSG;
-	r.left = unit;
+	if (unit > SRCLINES_BYTES_MAX)
+		return -EFBIG;
+	lines->bytes = r.left = unit;
 	h->version = (unsigned int)dwread_uint(&r, 2);
 	if (r.bad)
 		return -EBADMSG;

@@ -20,6 +20,9 @@
 #define SRCLINES_ROWS_MAX  (1u << 22)
 #define SRCLINES_FILES_MAX (1u << 17)
 
+/* Bytes of a table: one that is longer isn't read. */
+#define SRCLINES_BYTES_MAX (64u << 20)
+
 /* Entry formats (DWARF 5) that a table may describe; a byte there. */
 #define SRCLINES_FORMATS_MAX 16
 
@@ -40,6 +43,7 @@ struct srclines_sequence {
 
 struct srclines {
 	unsigned int version;
+	size_t bytes;	    /* of the table in the file */
 	const char **files; /* an entry may be NULL: not known */
 	size_t n_files;
 	struct srclines_row *rows;
@@ -51,7 +55,7 @@ struct srclines {
 /*
  * Reads the table at offset of the image's .debug_line. 0; -EBADMSG: it makes no sense from its
  * beginning (what makes sense before it doesn't is kept); -ENOTSUP: a version that isn't known;
- * -ENOMEM.
+ * -EFBIG; -ENOMEM.
  */
 int srclines_read(const struct dwimage *image, uint64_t offset, struct srclines *lines);
 void srclines_release(struct srclines *lines);

@@ -5,26 +5,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 
 #include "demangle.h"
-#include "elffile.h"
+#include "jits.h"
 #include "kallsyms.h"
+#include "modfiles.h"
+#include "modsyms.h"
+#include "names.h"
 
-/* Symbol tables held at a time: they are large, and stacks mostly stay in a few files. */
-#define MAX_OPEN 8
+/* Symbol tables held at a time: they are large, and frames are mostly asked for file by file. */
+#define MAX_OPEN 4
 
-struct name {
-	struct name *next; /* in its bucket */
-	char text[];
-};
+/* Files that are held on to before anybody asks for a name. */
+#define MAX_PINNED 4096
 
 /* One place in a file that was asked for. */
 struct place {
 	uint64_t offset;
 	uint32_t module;
-	const char *name;
-	const char *reason; /* NULL: it has a symbol */
+	uint32_t n;	    /* names */
+	bool caller;	    /* what is wanted is before the address */
+	const char *name;   /* the function's; NULL: the slot is free */
+	const char **more;  /* with it at 0, where n > 1 */
+	const char *reason; /* NULL: it has a name */
 };
 
 struct missing {
@@ -35,7 +39,7 @@ struct missing {
 
 struct open_file {
 	uint32_t module;
-	struct elffile *elf;
+	struct modsyms *syms;
 	uint64_t used; /* for finding the one not used for longest */
 };
 
@@ -47,10 +51,12 @@ struct ksymbol {
 struct symbolize {
 	const struct proctab *procs;
 	struct symbolize_opts opts;
-	char *root, *kallsyms_path;
+	struct modsyms_opts modsyms_opts;
+	char *kallsyms_path, *debug_dir, *cache;
 
-	struct name **names; /* interned; a hash with n_buckets a power of two */
-	size_t n_buckets, n_names;
+	struct names *names;
+	struct modfiles *modfiles;
+	struct jits *jits;
 	struct place *places; /* open addressing, cap a power of two; name NULL: free */
 	size_t n_places, places_cap;
 	struct open_file files[MAX_OPEN];
@@ -65,32 +71,59 @@ struct symbolize {
 
 	struct missing *missing;
 	size_t n_missing;
+	const char *one; /* a name to hand out that is not kept elsewhere */
 };
 
 #define MODULE_KERNEL UINT32_MAX
+#define MODULE_JIT    (UINT32_MAX - 1)
 
 static const char unknown[] = "[unknown]";
-static const char deleted[] = " (deleted)"; /* what the kernel adds to a path */
+
+/* A path of the caller's; NULL stays NULL. */
+static bool copy_path(const char *path, char **copy)
+{
+	*copy = path ? strdup(path) : NULL;
+	return !path || *copy;
+}
+
+/* Half of the files that we may open, so that the others suffice for events and maps. */
+static size_t files_to_hold(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 2 > MAX_PINNED)
+		return MAX_PINNED;
+	return files.rlim_cur / 2;
+}
 
 struct symbolize *symbolize_new(const struct proctab *pt, const struct symbolize_opts *opts)
 {
 	struct symbolize *s = calloc(1, sizeof(*s));
+	const char *procfs;
 
 	if (!s)
 		return NULL;
 	s->procs = pt;
 	if (opts)
 		s->opts = *opts;
-	s->root = strdup(s->opts.root ? s->opts.root : "");
-	s->kallsyms_path = strdup(s->opts.kallsyms ? s->opts.kallsyms : "/proc/kallsyms");
-	s->n_buckets = 1024;
-	s->names = calloc(s->n_buckets, sizeof(*s->names));
+	procfs = s->opts.procfs ? s->opts.procfs : "/proc";
+	s->names = names_new();
+	s->modfiles = modfiles_new(procfs, s->opts.root, files_to_hold());
+	s->jits = jits_new(procfs);
 	s->places_cap = 1024;
 	s->places = calloc(s->places_cap, sizeof(*s->places));
-	if (!s->root || !s->kallsyms_path || !s->names || !s->places) {
+	if (!s->names || !s->modfiles || !s->jits || !s->places ||
+	    !copy_path(s->opts.kallsyms ? s->opts.kallsyms : "/proc/kallsyms", &s->kallsyms_path) ||
+	    !copy_path(s->opts.debug_dir, &s->debug_dir) ||
+	    !copy_path(s->opts.debuginfod_cache, &s->cache)) {
 		symbolize_free(s);
 		return NULL;
 	}
+	s->modsyms_opts = (struct modsyms_opts){
+		.debug_dir = s->debug_dir,
+		.debuginfod_cache = s->cache,
+		.dwarf = s->opts.inline_frames || s->opts.lines,
+	};
 	return s;
 }
 
@@ -98,98 +131,47 @@ void symbolize_free(struct symbolize *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; s->names && i < s->n_buckets; i++) {
-		struct name *n = s->names[i], *next;
-
-		for (; n; n = next) {
-			next = n->next;
-			free(n);
-		}
-	}
 	for (size_t i = 0; i < MAX_OPEN; i++)
-		elffile_free(s->files[i].elf);
+		modsyms_free(s->files[i].syms);
+	for (size_t i = 0; s->places && i < s->places_cap; i++)
+		free(s->places[i].more);
+	modfiles_free(s->modfiles);
+	jits_free(s->jits);
+	names_free(s->names);
 	kallsyms_free(s->kallsyms);
-	free(s->names);
 	free(s->places);
 	free(s->no_file);
 	free(s->ksymbols);
 	free(s->missing);
-	free(s->root);
 	free(s->kallsyms_path);
+	free(s->debug_dir);
+	free(s->cache);
 	free(s);
-}
-
-static uint64_t hash_bytes(const char *s, size_t len)
-{
-	uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (unsigned char)s[i]) * 0x100000001b3;
-	return h;
-}
-
-static void grow_names(struct symbolize *s)
-{
-	size_t n = s->n_buckets * 2;
-	struct name **names = calloc(n, sizeof(struct name *));
-
-	if (!names)
-		return; /* longer chains, nothing worse */
-	for (size_t i = 0; i < s->n_buckets; i++) {
-		struct name *name = s->names[i], *next;
-
-		for (; name; name = next) {
-			size_t at = hash_bytes(name->text, strlen(name->text)) & (n - 1);
-
-			next = name->next;
-			name->next = names[at];
-			names[at] = name;
-		}
-	}
-	free(s->names);
-	s->names = names;
-	s->n_buckets = n;
 }
 
 /* Short of memory a frame is unknown rather than the run lost. */
 static const char *intern(struct symbolize *s, const char *text)
 {
-	size_t len = strlen(text);
-	size_t at = hash_bytes(text, len) & (s->n_buckets - 1);
-	struct name *n;
+	const char *name = names_intern(s->names, text);
 
-	for (n = s->names[at]; n; n = n->next)
-		if (!strcmp(n->text, text))
-			return n->text;
-	n = malloc(sizeof(*n) + len + 1);
-	if (!n)
-		return unknown;
-	memcpy(n->text, text, len + 1);
-	n->next = s->names[at];
-	s->names[at] = n;
-	if (++s->n_names > 2 * s->n_buckets)
-		grow_names(s);
-	return n->text;
+	return name ? name : unknown;
 }
 
 static const char *intern_symbol(struct symbolize *s, const char *mangled)
 {
-	char *nice = s->opts.no_demangle ? NULL : demangle_name(mangled);
+	char *nice = s->opts.no_demangle   ? NULL
+		     : s->opts.short_names ? demangle_short_name(mangled)
+					   : demangle_name(mangled);
 	const char *name = intern(s, nice ? nice : mangled);
 
 	free(nice);
 	return name;
 }
 
-static bool is_deleted(const char *path, size_t len)
-{
-	return len > sizeof(deleted) - 1 && !strcmp(path + len - (sizeof(deleted) - 1), deleted);
-}
-
 /* "[libc.so.6]" for what has no symbol; names in brackets and "//anon" as they are. */
 static const char *intern_module(struct symbolize *s, const char *path)
 {
-	size_t len = strlen(path);
+	size_t len = modfiles_path_len(path);
 	const char *base, *name;
 	char *text;
 
@@ -197,8 +179,6 @@ static const char *intern_module(struct symbolize *s, const char *path)
 		return intern(s, "[anon]");
 	if (path[0] == '[')
 		return intern(s, path);
-	if (is_deleted(path, len))
-		len -= sizeof(deleted) - 1;
 	base = path;
 	/* A memfd's name may contain slashes, and is all there is. */
 	if (!strncmp(path, "/memfd:", 7))
@@ -212,54 +192,6 @@ static const char *intern_module(struct symbolize *s, const char *path)
 	name = intern(s, text);
 	free(text);
 	return name;
-}
-
-static const char *open_reason(int err)
-{
-	switch (-err) {
-	case ENOENT:
-		return "no such file";
-	case EACCES:
-	case EPERM:
-		return "file unreadable";
-	case ENOEXEC:
-		return "not an ELF file";
-	case EINVAL:
-	case ELOOP:
-		return "not a regular file";
-	case EFBIG:
-		return "symbol tables too large";
-	case ENOMEM:
-		return "out of memory";
-	default:
-		return "file unreadable";
-	}
-}
-
-/* Only the very file that was mapped will do; another one's names would be wrong. */
-static const char *open_module(struct symbolize *s, const struct module *m, struct elffile **elf)
-{
-	struct stat st;
-	char *path;
-	const char *reason = NULL;
-	int err;
-
-	if (m->path[0] != '/' || !strncmp(m->path, "//", 2) || !strncmp(m->path, "/memfd:", 7))
-		return "not a file";
-	if (is_deleted(m->path, strlen(m->path)))
-		return "deleted";
-	if (asprintf(&path, "%s%s", s->root, m->path) < 0)
-		return "out of memory";
-	/* Inode numbers only: maps and stat() name different devices on overlayfs and btrfs. */
-	if (m->ino && !lstat(path, &st) && st.st_ino != m->ino) {
-		reason = "file was replaced";
-	} else {
-		err = elffile_open(path, ELFFILE_NOFOLLOW, elf);
-		if (err)
-			reason = open_reason(err);
-	}
-	free(path);
-	return reason;
 }
 
 /* Without memory for it, a file that can't be opened is tried again each time. */
@@ -283,11 +215,10 @@ static void remember_no_file(struct symbolize *s, uint32_t module, const char *r
 }
 
 /* The file of a module, open; NULL, and why, when there is none. */
-static const struct elffile *file_of(struct symbolize *s, const struct module *m,
-				     const char **reason)
+static struct modsyms *file_of(struct symbolize *s, const struct module *m, const char **reason)
 {
 	struct open_file *oldest = &s->files[0];
-	struct elffile *elf = NULL;
+	struct modsyms *syms;
 
 	if (m->id < s->n_no_file && s->no_file[m->id]) {
 		*reason = s->no_file[m->id];
@@ -296,61 +227,85 @@ static const struct elffile *file_of(struct symbolize *s, const struct module *m
 	for (size_t i = 0; i < MAX_OPEN; i++) {
 		struct open_file *f = &s->files[i];
 
-		if (f->elf && f->module == m->id) {
+		if (f->syms && f->module == m->id) {
 			f->used = ++s->clock;
-			return f->elf;
+			return f->syms;
 		}
 		if (f->used < oldest->used)
 			oldest = f;
 	}
-	*reason = open_module(s, m, &elf);
-	if (!elf) {
+	*reason = modsyms_open(s->modfiles, m, &s->modsyms_opts, &syms);
+	if (*reason) {
 		remember_no_file(s, m->id, *reason);
 		return NULL;
 	}
-	elffile_free(oldest->elf);
-	*oldest = (struct open_file){.module = m->id, .elf = elf, .used = ++s->clock};
-	return elf;
+	modsyms_free(oldest->syms);
+	*oldest = (struct open_file){.module = m->id, .syms = syms, .used = ++s->clock};
+	return syms;
 }
 
-/* The name of a byte of a file, NULL and why when it has none. */
-static const char *name_in_module(struct symbolize *s, const struct module *m, uint64_t offset,
-				  const char **reason)
+/* "name:file.c:12", if lines are wanted and this one is known. */
+static const char *with_line(struct symbolize *s, const char *name, const struct inline_frame *at)
 {
-	const struct elffile *elf = file_of(s, m, reason);
-	const struct elf_symbol *sym;
-	uint64_t vaddr;
+	const char *base;
+	char *text;
 
-	if (!elf)
-		return NULL;
-	if (elffile_offset_to_vaddr(elf, offset, &vaddr)) {
-		*reason = "outside the file's segments";
-		return NULL;
+	if (!s->opts.lines || !at->file || !at->line)
+		return name;
+	base = strrchr(at->file, '/');
+	if (asprintf(&text, "%s:%s:%u", name, base ? base + 1 : at->file, at->line) < 0)
+		return name;
+	name = intern(s, text);
+	free(text);
+	return name;
+}
+
+/*
+ * The function by its symbol, since the linker knows clones and parts of functions that DWARF does
+ * not; what is inlined there by DWARF, root first.
+ */
+static void name_place(struct symbolize *s, struct place *p, const struct modsyms_place *at)
+{
+	size_t n = at->n_dwarf;
+	const struct inline_frame *outermost = n ? &at->dwarf[n - 1] : NULL;
+
+	p->name = intern_symbol(s, at->symbol ? at->symbol : outermost->function);
+	if (!outermost)
+		return;
+	p->name = with_line(s, p->name, outermost);
+	if (!s->opts.inline_frames || n == 1)
+		return;
+	p->more = malloc(n * sizeof(*p->more));
+	if (!p->more)
+		return;
+	p->more[0] = p->name;
+	for (size_t i = 1; i < n; i++) {
+		const struct inline_frame *f = &at->dwarf[n - 1 - i];
+		const char *name = f->function ? intern_symbol(s, f->function) : unknown;
+
+		p->more[i] = with_line(s, name, f);
 	}
-	sym = elffile_symbol_at(elf, vaddr);
-	if (!sym) {
-		*reason = !elffile_symbol_count(elf) ? "no symbols"
-			  : elffile_has_symtab(elf)  ? "between symbols"
-						     : "stripped";
-		return NULL;
-	}
-	return intern_symbol(s, sym->name);
+	p->n = (uint32_t)n;
 }
 
 static void resolve_user(struct symbolize *s, struct place *p)
 {
 	const struct module *m = proctab_module(s->procs, p->module);
+	struct modsyms *syms = NULL;
+	struct modsyms_place at;
 
 	if (!m) {
 		p->name = unknown;
 		p->reason = "in no mapping";
 		return;
 	}
-	p->name = name_in_module(s, m, p->offset, &p->reason);
-	if (p->name)
-		p->reason = NULL;
-	else
+	syms = file_of(s, m, &p->reason);
+	if (syms)
+		p->reason = modsyms_at(syms, p->offset, p->caller, &at);
+	if (p->reason)
 		p->name = intern_module(s, m->path);
+	else
+		name_place(s, p, &at);
 }
 
 /* The first announced symbol that ends behind addr. */
@@ -434,13 +389,16 @@ static void resolve_kernel(struct symbolize *s, struct place *p)
 		p->reason = s->kernel_reason ? s->kernel_reason : "between symbols";
 }
 
-static size_t place_slot(const struct symbolize *s, uint32_t module, uint64_t offset)
+/* Where this place is, or would be. */
+static size_t place_slot(const struct symbolize *s, const struct place *p)
 {
-	uint64_t h = (offset ^ (uint64_t)module << 40) * 0x9e3779b97f4a7c15;
+	uint64_t h = (p->offset ^ (uint64_t)p->module << 40 ^ (uint64_t)p->caller << 39) *
+		     0x9e3779b97f4a7c15;
 	size_t at = h >> 20 & (s->places_cap - 1);
 
 	while (s->places[at].name &&
-	       (s->places[at].module != module || s->places[at].offset != offset))
+	       (s->places[at].module != p->module || s->places[at].offset != p->offset ||
+		s->places[at].caller != p->caller))
 		at = (at + 1) & (s->places_cap - 1);
 	return at;
 }
@@ -457,7 +415,7 @@ static bool grow_places(struct symbolize *s)
 	s->places_cap = cap * 2;
 	for (size_t i = 0; i < cap; i++)
 		if (old[i].name)
-			s->places[place_slot(s, old[i].module, old[i].offset)] = old[i];
+			s->places[place_slot(s, &old[i])] = old[i];
 	free(old);
 	return true;
 }
@@ -479,38 +437,150 @@ static void count_missing(struct symbolize *s, uint32_t module, const char *reas
 	list[s->n_missing++] = (struct missing){module, reason, count};
 }
 
-const char *symbolize_frame(struct symbolize *s, const struct agg_frame *frame, uint64_t count)
+/* A return address may be the first byte of what comes after a call that never returns. */
+static uint64_t lookup_address(const struct agg_frame *frame)
+{
+	return frame->offset - (frame->caller == AGG_BEFORE && frame->offset ? 1 : 0);
+}
+
+/* Of what is asked for in p. */
+static struct place resolve(struct symbolize *s, struct place p)
+{
+	if (p.module == MODULE_KERNEL)
+		resolve_kernel(s, &p);
+	else
+		resolve_user(s, &p);
+	if (4 * (s->n_places + 1) < 3 * s->places_cap || grow_places(s)) {
+		s->places[place_slot(s, &p)] = p;
+		s->n_places++;
+	} else if (p.more) {
+		/* Nowhere to keep the inlined ones. */
+		free(p.more);
+		p.more = NULL;
+		p.n = 1;
+	}
+	return p;
+}
+
+/* What a compiler tells. *s->one is where a name is kept that is no place's. */
+static size_t name_jit(struct symbolize *s, const struct agg_frame *frame, uint64_t count)
+{
+	const char *reason;
+
+	if (frame->kind == AGG_FRAME_NAMED) {
+		s->one = (const char *)(uintptr_t)frame->offset;
+		return 1;
+	}
+	s->one = jits_name_later(s->jits, frame->module, lookup_address(frame), &reason);
+	if (!s->one) {
+		s->one = "[anon]";
+		if (count)
+			count_missing(s, MODULE_JIT, reason, count);
+	}
+	return 1;
+}
+
+size_t symbolize_names(struct symbolize *s, const struct agg_frame *frame, uint64_t count,
+		       const char *const **names)
 {
 	bool kernel = frame->kind == AGG_FRAME_KERNEL;
-	uint32_t module = kernel ? MODULE_KERNEL : frame->module;
-	/* A return address may be the first byte of what comes after a call that never returns. */
-	uint64_t offset = frame->offset - (frame->caller == AGG_BEFORE && frame->offset ? 1 : 0);
-	struct place p = {.module = module, .offset = offset};
-	const char *announced;
+	struct place p = {
+		.module = kernel ? MODULE_KERNEL : frame->module,
+		.offset = kernel ? lookup_address(frame) : frame->offset,
+		.caller = !kernel && frame->caller == AGG_BEFORE && frame->offset,
+		.n = 1,
+	};
 	size_t at;
 
-	if (frame->kind == AGG_FRAME_SPECIAL)
-		return unknown;
+	*names = &s->one;
+	if (frame->kind == AGG_FRAME_NAMED || frame->kind == AGG_FRAME_JIT)
+		return name_jit(s, frame, count);
+	s->one = frame->kind == AGG_FRAME_SPECIAL ? unknown : NULL;
 	/* Not out of the places: a program may have been loaded where another one was. */
-	announced = kernel ? announced_name(s, offset) : NULL;
-	if (announced)
-		return announced;
-	at = place_slot(s, module, offset);
-	if (s->places[at].name) {
-		p = s->places[at];
-	} else {
-		if (kernel)
-			resolve_kernel(s, &p);
-		else
-			resolve_user(s, &p);
-		if (4 * (s->n_places + 1) < 3 * s->places_cap || grow_places(s)) {
-			s->places[place_slot(s, module, offset)] = p;
-			s->n_places++;
-		}
-	}
+	if (kernel)
+		s->one = announced_name(s, p.offset);
+	if (s->one)
+		return 1;
+	at = place_slot(s, &p);
+	p = s->places[at].name ? s->places[at] : resolve(s, p);
 	if (p.reason && count)
-		count_missing(s, module, p.reason, count);
-	return p.name;
+		count_missing(s, p.module, p.reason, count);
+	s->one = p.name;
+	if (p.more)
+		*names = p.more;
+	return p.n;
+}
+
+const char *symbolize_frame(struct symbolize *s, const struct agg_frame *frame, uint64_t count)
+{
+	const char *const *names;
+
+	symbolize_names(s, frame, count, &names);
+	return names[0];
+}
+
+static int compare_frames(const void *va, const void *vb)
+{
+	const struct agg_frame *const *a = va, *const *b = vb;
+
+	if ((*a)->module != (*b)->module)
+		return (*a)->module < (*b)->module ? -1 : 1;
+	return (*a)->offset < (*b)->offset ? -1 : (*a)->offset > (*b)->offset;
+}
+
+void symbolize_prepare(struct symbolize *s, const struct agg_frame *frames, size_t n)
+{
+	const struct agg_frame **users = calloc(n ? n : 1, sizeof(*users));
+	size_t n_users = 0;
+
+	if (!users)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (frames[i].kind == AGG_FRAME_USER)
+			users[n_users++] = &frames[i];
+	qsort(users, n_users, sizeof(*users), compare_frames);
+	for (size_t i = 0; i < n_users; i++)
+		symbolize_frame(s, users[i], 0);
+	free(users);
+}
+
+void symbolize_see(struct symbolize *s, uint32_t pid, const struct ring_mmap *mm)
+{
+	modfiles_see(s->modfiles, pid, mm);
+	jits_see(s->jits, pid, mm->path);
+}
+
+void symbolize_ended(struct symbolize *s, uint32_t pid)
+{
+	jits_ended(s->jits, pid);
+}
+
+bool symbolize_jit(struct symbolize *s, uint32_t pid, uint64_t addr, uint64_t time_ns,
+		   const struct module *m, struct agg_frame *frame, bool *lasting)
+{
+	const char *name;
+	uint32_t process;
+
+	if (!m || !jits_is_code(m->path))
+		return false;
+	/* What it tells may be more the next time, and what was there may be another thing. */
+	*lasting = false;
+	switch (jits_find(s->jits, pid, addr - (frame->caller == AGG_BEFORE), time_ns, &process,
+			  &name)) {
+	case JITS_NAMED:
+		frame->kind = AGG_FRAME_NAMED;
+		frame->module = 0;
+		frame->caller = AGG_AT_ADDRESS;
+		frame->offset = (uintptr_t)name;
+		return true;
+	case JITS_LATER:
+		frame->kind = AGG_FRAME_JIT;
+		frame->module = process;
+		frame->offset = addr;
+		return true;
+	default:
+		return false;
+	}
 }
 
 int symbolize_each_missing(const struct symbolize *s,
@@ -518,10 +588,10 @@ int symbolize_each_missing(const struct symbolize *s,
 {
 	for (size_t i = 0; i < s->n_missing; i++) {
 		const struct missing *m = &s->missing[i];
-		const struct module *module =
-			m->module == MODULE_KERNEL ? NULL : proctab_module(s->procs, m->module);
+		const struct module *module = proctab_module(s->procs, m->module);
 		struct symbolize_missing out = {
 			.module = m->module == MODULE_KERNEL ? "[kernel]"
+				  : m->module == MODULE_JIT  ? "[anon]"
 				  : module		     ? module->path
 							     : unknown,
 			.reason = m->reason,

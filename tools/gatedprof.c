@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
 
 #include "account.h"
 #include "args.h"
+#include "clock.h"
 #include "collect.h"
 #include "command.h"
 #include "failure.h"
@@ -127,14 +127,6 @@ static int libbpf_says(enum libbpf_print_level level, const char *format, va_lis
 	return vfprintf(stderr, format, args);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 static void say_ready(const struct opts *o, const struct plan *plan)
 {
 	const char *line = plan->notes.s;
@@ -158,6 +150,11 @@ static int on_event(const struct ring_event *ev, void *arg)
 	return collect_event(arg, ev);
 }
 
+static void on_early(const struct ring_event *ev, void *arg)
+{
+	collect_early(arg, ev);
+}
+
 static void on_settled(uint64_t time_ns, void *arg)
 {
 	collect_settled(arg, time_ns);
@@ -166,11 +163,11 @@ static void on_settled(uint64_t time_ns, void *arg)
 static int watch(struct session *s, const struct opts *o, const sigset_t *waiting,
 		 struct failure *f)
 {
-	uint64_t end_ns = o->duration_ns ? now_ns() + o->duration_ns : UINT64_MAX;
+	uint64_t end_ns = o->duration_ns ? clock_now_ns() + o->duration_ns : UINT64_MAX;
 	int state = SESSION_RUNNING;
 
 	while (state == SESSION_RUNNING && !stop_signal) {
-		uint64_t now = now_ns();
+		uint64_t now = clock_now_ns();
 
 		if (now >= end_ns)
 			break;
@@ -215,7 +212,7 @@ static int run(const struct opts *o, struct failure *f)
 	struct outputs out = {};
 	struct session *s = NULL;
 	struct collect *c = NULL;
-	struct session_opts so = {.event = on_event, .settled = on_settled};
+	struct session_opts so = {.event = on_event, .early = on_early, .settled = on_settled};
 	struct host host = {};
 	struct plan plan = {};
 	char outcome[64];
@@ -242,7 +239,7 @@ static int run(const struct opts *o, struct failure *f)
 		err = command_start(&command, o->command, &host.files, f);
 	if (!err)
 		err = session_listen(s, f);
-	if (!err && collect_scan(c, "/proc", now_ns()))
+	if (!err && collect_scan(c, "/proc", clock_now_ns()))
 		err = failure_nomem(f);
 	if (!err) {
 		session_set_command(s, command.pid);

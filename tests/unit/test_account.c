@@ -214,6 +214,34 @@ static void unsymbolized(void **state)
 	expect_summary(&a, "t: 0 kept of 0 samples (0 filtered, 0 lost)\n");
 }
 
+/* A few are always broken; from 20 and a twentieth on it is said. */
+static void broken_stacks(void **state)
+{
+	static const char none[] = "t: 0 kept of 0 samples (0 filtered, 0 lost)\n";
+	struct account a = {
+		.tool = "t",
+		.user_stacks = 400,
+		.broken_stacks = 19,
+		.broken_there = 17,
+		.broken_module = "/lib/a\n.so",
+	};
+
+	(void)state;
+	expect_summary(&a, none);
+	a.broken_stacks = 20;
+	a.user_stacks = 420;
+	expect_summary(&a, none);
+	a.user_stacks = 400;
+	expect_summary(&a,
+		       "t: 0 kept of 0 samples (0 filtered, 0 lost)\n"
+		       "t: 20 of 400 user stacks end early, 17 in /lib/a?.so: code without frame "
+		       "pointers (-fomit-frame-pointer)\n");
+	a.broken_module = NULL;
+	expect_summary(&a, "t: 0 kept of 0 samples (0 filtered, 0 lost)\n"
+			   "t: 20 of 400 user stacks end early: code without frame pointers "
+			   "(-fomit-frame-pointer)\n");
+}
+
 static void add_own(struct json *j, void *arg)
 {
 	json_key(j, "saved");
@@ -261,6 +289,8 @@ static void json_whole(void **state)
 	a.ring_late = 4;
 	a.unsymbolized = &mod;
 	a.n_unsymbolized = 1;
+	a.user_stacks = 29;
+	a.broken_stacks = 19;
 	a.exit_code = 4;
 	assert_int_equal(account_write_json(f, &a, add_own, &own), 0);
 	fclose(f);
@@ -277,7 +307,8 @@ static void json_whole(void **state)
 		"\"scope\":\"thread\",\"opens\":10004,\"entries\":10010,\"open_ns\":4130000000,"
 		"\"typical_ns\":380000,\"kept\":412,\"unbalanced\":1,\"recovered\":10,"
 		"\"recovered_by\":{\"unwound\":1,\"thread_exit\":2,\"exec\":3,\"killed\":4},"
-		"\"forced\":5,\"no_room\":6,\"doubtful\":7}],\"unsymbolized\":[{\"module\":"
+		"\"forced\":5,\"no_room\":6,\"doubtful\":7}],\"user_stacks\":29,"
+		"\"broken_stacks\":19,\"unsymbolized\":[{\"module\":"
 		"\"/x\\\"y\",\"reason\":\"no symbols\",\"frames\":9}],\"saved\":23,\"exit\":4}\n");
 	free(text);
 }
@@ -298,7 +329,8 @@ int main(void)
 		cmocka_unit_test(identity),	   cmocka_unit_test(one_gate),
 		cmocka_unit_test(no_gate),	   cmocka_unit_test(several_gates),
 		cmocka_unit_test(what_went_wrong), cmocka_unit_test(unsymbolized),
-		cmocka_unit_test(json_whole),	   cmocka_unit_test(json_full_disk),
+		cmocka_unit_test(broken_stacks),   cmocka_unit_test(json_whole),
+		cmocka_unit_test(json_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

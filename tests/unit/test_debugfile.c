@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <sys/inotify.h>
 #include <zlib.h>
 
 #include "debugfile.h"
@@ -217,6 +218,8 @@ static void test_wrong_files(void **state)
 	size_t len;
 	uint8_t *bytes = image("arm", id, EM_AARCH64, &len);
 	char *path = at("host/%s", by_id), *name;
+	char event[512];
+	int watch;
 
 	(void)state;
 	assert_true(asprintf(&name, "host/%s", by_id) > 0);
@@ -229,9 +232,15 @@ static void test_wrong_files(void **state)
 	put_bytes(name, "text", 4);
 	expect(program(id, NULL, 0), OWN, NULL);
 	assert_int_equal(unlink(path), 0);
-	/* would block if it were opened */
+	/* to open it would wake who waits at its other end */
 	assert_int_equal(mkfifo(path, 0600), 0);
+	watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	assert_true(watch >= 0);
+	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
 	expect(program(id, NULL, 0), OWN, NULL);
+	assert_int_equal(read(watch, event, sizeof(event)), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(watch);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
 	expect(program(id, NULL, 0), OWN, NULL);

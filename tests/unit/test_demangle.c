@@ -45,6 +45,13 @@ static void test_cplusplus(void **state)
 		{"_ZN12_GLOBAL__N_16hiddenEv", "(anonymous namespace)::hidden()"},
 		{"_Z3addIiET_S0_S0_", "int add<int>(int, int)"},
 		{"_Z4spini.cold", "spin(int) [clone .cold]"},
+		{"_Z4spini@plt", "spin(int)@plt"},
+		{"_ZN2ns1fEv@plt", "ns::f()@plt"},
+		{"_Z4spini@pl", NULL},
+		{"_Zxx@plt", NULL},
+		{"@plt", NULL},
+		{"_@plt", NULL},
+		{"puts@plt", NULL},
 		{"_Z4spini.constprop.0", "spin(int) [clone .constprop.0]"},
 		{"_Z4spini.isra.0.cold", "spin(int) [clone .isra.0] [clone .cold]"},
 	};
@@ -172,6 +179,7 @@ static void test_short(void **state)
 		{"_D8demangle4testFPFiZiZv", "demangle.test"},
 		{"_D8demangle11__T4testTiZ4testFiZv", "demangle.test!(int).test"},
 		{"_D8demangle11__T4testTiZ4testi", "demangle.test!(int).test"},
+		{"_D8demangle11__T4testTiZi", "demangle.test!(int)"},
 		{"_Dmain", "D main"},
 		/* as by demangle_name() */
 		{"main", NULL},

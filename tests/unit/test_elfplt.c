@@ -9,6 +9,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "elffile.h"
 #include "elfmake.h"
@@ -180,12 +182,8 @@ static void prepare(struct parts *p, const char *section, uint64_t entry_size, c
 	p->data[1] = relocation('b', beta, R_X86_64_GLOB_DAT, 0);
 }
 
-static struct elffile *finish(struct parts *p)
+static uint8_t *finish_image(struct parts *p, size_t *len)
 {
-	struct elffile *elf = NULL;
-	uint8_t *bytes;
-	size_t len;
-
 	if (!p->dynsym)
 		p->dynsym = elfmake_table(&p->m, SHT_DYNSYM, &p->dynamic);
 	elfmake_table(&p->m, SHT_SYMTAB, &p->symbols);
@@ -196,7 +194,16 @@ static struct elffile *finish(struct parts *p)
 	p->m.shdrs[p->rela_plt].sh_link = p->m.shdrs[p->rela_dyn].sh_link = p->dynsym;
 	p->m.shdrs[p->rela_plt].sh_entsize = p->m.shdrs[p->rela_dyn].sh_entsize =
 		sizeof(Elf64_Rela);
-	bytes = elfmake_finish(&p->m, &len);
+	return elfmake_finish(&p->m, len);
+}
+
+static struct elffile *finish(struct parts *p)
+{
+	struct elffile *elf = NULL;
+	uint8_t *bytes;
+	size_t len;
+
+	bytes = finish_image(p, &len);
 	assert_int_equal(elffile_open_memory(bytes, len, &elf), 0);
 	return elf;
 }
@@ -244,14 +251,17 @@ static void test_layouts(void **state)
 		{"second half with bnd", ".plt.bnd", "BJaN BJgN", 8, 8, "ag"},
 		{"through the GOT", ".plt.got", "JbNN JaNN", 8, 8, "ba"},
 		{"one, through the GOT", ".plt.got", "JbNN", 8, 8, "b"},
+		{"less than its size", ".plt.got", "JbNN", 16, 8, "b"},
 		{"index in a register", ".plt", "QJx| ERJa ERJb", 0, 16, "-ab"},
 		{"retpoline", ".plt", "QJx| MaY| MbY|", 0, 16, "-ab"},
 		{"lazy retpoline", ".plt", "QMxY| MaCYP0Z| MbCYP0Z|", 0, 16, "--aabb"},
 		{"static", ".iplt", "Ji| Ja|", 0, 16, "ia"},
-		{"one and padding", ".plt", "Ja| NNNNNNNNNNNNNNNN", 0, 16, "a-"},
+		{"one and padding", ".plt", "Ja| NNNNNNNNNNNNNNNN", 16, 16, "a-"},
+		{"one of unknown size", ".plt", "Ja| NNNNNNNNNNNNNNNN", 0, 16, "aa"},
+		{"one in a large section", ".plt", "Ja| NNNNNNNNNNNNNNNN N", 0, 16, "a--"},
 		{"one and padding", ".plt.got", "Ja|", 8, 8, "a-"},
 		{"unknown between", ".plt", "Ja| Jx| Jb| Ja|", 16, 16, "a-ba"},
-		{"nothing for the number", ".plt", "QJx| EP4BZN EP0BZN", 16, 16, "--g"},
+		{"nothing for the number", ".plt", "QJx| EP5BZN EP0BZN", 16, 16, "--g"},
 		{"another jump", ".plt", "QJx| EP0BYN EP1BZN", 16, 16, "--a"},
 		{"half a jump", ".plt", "Ja| Jb| T", 16, 16, "ab-"},
 		{"half a push", ".plt", "Ja| EP0", 16, 16, "a-"},
@@ -415,6 +425,47 @@ static void test_hostile(void **state)
 	}
 }
 
+/* Each of the two sections of relocations may be read, but not both. */
+static void test_too_many_relocations(void **state)
+{
+	const uint64_t bytes = UINT64_C(3) << 20, hole = 3 * bytes * sizeof(Elf64_Rela);
+	static const char recipe[] = "Jb| Ja|";
+	int spoilt;
+
+	(void)state;
+	for (spoilt = 0; spoilt < 2; spoilt++) {
+		struct elffile *elf = NULL;
+		Elf64_Shdr *shdrs;
+		Elf64_Ehdr ehdr;
+		struct parts p;
+		uint8_t code[64], *image;
+		size_t len;
+		int fd;
+
+		prepare(&p, ".plt", 16, code, cook(recipe, code));
+		image = finish_image(&p, &len);
+		memcpy(&ehdr, image, sizeof(ehdr));
+		shdrs = (Elf64_Shdr *)(void *)(image + ehdr.e_shoff);
+		shdrs[p.rela_dyn].sh_size = bytes * sizeof(Elf64_Rela);
+		if (spoilt) {
+			shdrs[p.rela_plt].sh_offset = len;
+			shdrs[p.rela_plt].sh_size = bytes * sizeof(Elf64_Rela);
+		}
+		fd = memfd_create("relocations", MFD_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, image, len), len);
+		assert_int_equal(ftruncate(fd, (off_t)(len + hole)), 0);
+		assert_int_equal(elffile_open_fd(fd, &elf), 0);
+		if (spoilt)
+			assert_null(elffile_symbol_at(elf, PLT));
+		else
+			assert_string_equal(elffile_symbol_at(elf, PLT)->name, "beta@plt");
+		elffile_free(elf);
+		close(fd);
+		free(image);
+	}
+}
+
 static void test_arm64(void **state)
 {
 	/* slots: alpha by the page 16 pages on, beta by the one 8 pages back, then with "bti c" */
@@ -455,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_symbols_among_stubs),
 		cmocka_unit_test(test_resolvers),
 		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_too_many_relocations),
 		cmocka_unit_test(test_arm64),
 	};
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <lzma.h>
 #include <stdbool.h>
+#include <sys/auxv.h>
 
 #include "elffile.h"
 #include "elfmake.h"
@@ -407,6 +408,41 @@ static void test_debug_file(void **state)
 	}
 }
 
+/* Sections of one name, as --unique or a linker script leaves them; and one of another size. */
+static void test_sections_of_one_name(void **state)
+{
+	uint8_t code[64] = {0};
+	struct elffile *elf = NULL, *debug = NULL;
+	int is_debug;
+
+	(void)state;
+	for (is_debug = 0; is_debug < 2; is_debug++) {
+		struct elfmake_symbols t = {0};
+		struct elfmake m;
+
+		elfmake_init(&m, ET_DYN);
+		elfmake_code(&m, ".text", TEXT, is_debug ? NULL : code, 64);
+		elfmake_code(&m, ".text", TEXT + 64, is_debug ? NULL : code, 64);
+		/* not the same section, whatever its name */
+		elfmake_code(&m, ".other", TEXT + (is_debug ? 256 : 512), is_debug ? NULL : code,
+			     is_debug ? 32 : 64);
+		if (is_debug) {
+			elfmake_symbol(&t, "second", TEXT + 64, 16, ELFMAKE_FUNC(STB_LOCAL), 2);
+			elfmake_symbol(&t, "other", TEXT + 256, 16, ELFMAKE_FUNC(STB_LOCAL), 3);
+			elfmake_table(&m, SHT_SYMTAB, &t);
+			debug = finish(&m);
+		} else {
+			elf = finish(&m);
+		}
+	}
+	assert_int_equal(elffile_add_debug(elf, debug), 0);
+	assert_at(elf, TEXT, NULL);
+	assert_at(elf, TEXT + 64, "second");
+	assert_at(elf, TEXT + 256, "other");
+	assert_at(elf, TEXT + 512, NULL);
+	elffile_free(elf);
+}
+
 static void test_debug_files_that_do_not_fit(void **state)
 {
 	struct elffile *elf = stripped(one_id, 0), *plain = stripped(NULL, 0);
@@ -561,6 +597,97 @@ static void test_build_id(void **state)
 	elffile_free(plain);
 }
 
+/* eu-strip leaves segments in a debug file that point where the stripped file has its notes. */
+static void test_stale_segments(void **state)
+{
+	uint8_t other[12 + 4 + sizeof(other_id)] = {
+		4, 0, 0, 0, sizeof(other_id), 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U'};
+	struct elffile *elf;
+	struct elfmake m;
+	uint32_t stale;
+
+	(void)state;
+	memcpy(other + 16, other_id, sizeof(other_id));
+	prepare(&m, TEXT);
+	stale = elfmake_section(&m, ".data", SHT_PROGBITS, SHF_ALLOC, 0, other, sizeof(other));
+	elfmake_load(&m, stale, PF_R);
+	m.phdrs[m.ehdr.e_phnum - 1].p_type = PT_NOTE;
+	elfmake_build_id(&m, one_id, sizeof(one_id));
+	elf = finish(&m);
+	assert_true(elffile_has_build_id(elf, one_id, sizeof(one_id)));
+	elffile_free(elf);
+
+	/* without the section, the segment counts */
+	prepare(&m, TEXT);
+	stale = elfmake_section(&m, ".data", SHT_PROGBITS, SHF_ALLOC, 0, other, sizeof(other));
+	elfmake_load(&m, stale, PF_R);
+	m.phdrs[m.ehdr.e_phnum - 1].p_type = PT_NOTE;
+	elf = finish(&m);
+	assert_true(elffile_has_build_id(elf, other_id, sizeof(other_id)));
+	elffile_free(elf);
+}
+
+/* The kernel's own library, which is in no file. */
+static void test_vdso(void **state)
+{
+	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+	const struct elf_symbol *sym = NULL;
+	struct elffile *elf = NULL;
+	Elf64_Ehdr ehdr;
+	size_t len;
+	void *copy;
+
+	(void)state;
+	if (!image) {
+		print_message("skip: no vdso\n");
+		skip();
+	}
+	memcpy(&ehdr, image, sizeof(ehdr));
+	len = ehdr.e_shoff + (size_t)ehdr.e_shnum * ehdr.e_shentsize;
+	copy = malloc(len);
+	assert_non_null(copy);
+	memcpy(copy, image, len);
+	assert_int_equal(elffile_open_memory(copy, len, &elf), 0);
+	assert_int_equal(elffile_find_func(elf, "__vdso_getcpu", &sym), 1);
+	assert_true(sym->size > 0);
+	assert_int_equal(elffile_symbol_at(elf, sym->addr)->addr, sym->addr);
+	assert_int_equal(elffile_symbol_at(elf, sym->addr + sym->size - 1)->addr, sym->addr);
+	elffile_free(elf);
+}
+
+/* Counts that the file header has no room for are in the first section header. */
+static void test_large_counts(void **state)
+{
+	struct elfmake_symbols t = {0};
+	uint64_t addr, size, vaddr;
+	struct elffile *elf;
+	Elf64_Ehdr *ehdr;
+	Elf64_Shdr *first;
+	struct elfmake m;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	prepare(&m, TEXT);
+	elfmake_symbol(&t, "one", TEXT, 16, ELFMAKE_FUNC(STB_GLOBAL), 1);
+	elfmake_table(&m, SHT_SYMTAB, &t);
+	bytes = elfmake_finish(&m, &len);
+	ehdr = (Elf64_Ehdr *)(void *)bytes;
+	first = (Elf64_Shdr *)(void *)(bytes + ehdr->e_shoff);
+	first->sh_size = ehdr->e_shnum;
+	first->sh_info = ehdr->e_phnum;
+	first->sh_link = ehdr->e_shstrndx;
+	ehdr->e_shnum = 0;
+	ehdr->e_phnum = PN_XNUM;
+	ehdr->e_shstrndx = SHN_XINDEX;
+	elf = open_bytes(bytes, len);
+	assert_int_equal(elffile_section(elf, ".text", &addr, &size), 0);
+	assert_int_equal(addr, TEXT);
+	assert_int_equal(elffile_vaddr_to_offset(elf, TEXT, &vaddr), 0);
+	assert_at(elf, TEXT, "one");
+	elffile_free(elf);
+}
+
 /* A file of which almost all is a hole. */
 static char *sparse(const char *name, uint8_t *bytes, size_t len, uint64_t size)
 {
@@ -666,7 +793,7 @@ static void test_names_in_sum(void **state)
 	for (i = 0; i < 2; i++) {
 		Elf64_Sym *syms = calloc(counts[i] + 1, sizeof(*syms));
 		char *name = malloc(NAME + 2);
-		struct elffile *elf;
+		struct elffile *elf, *program;
 		uint32_t table;
 		struct elfmake m;
 		uint8_t *bytes;
@@ -691,7 +818,13 @@ static void test_names_in_sum(void **state)
 		bytes = elfmake_finish(&m, &len);
 		elf = open_bytes(bytes, len);
 		assert_int_equal(elffile_symbol_count(elf), i == 0 ? counts[0] : 0);
-		elffile_free(elf);
+		assert_false(i == 1 && elffile_symbol_at(elf, TEXT + 1));
+		/* as a debug file it adds all of them or none */
+		program = stripped(one_id, 0);
+		assert_int_equal(elffile_add_debug(program, elf), 0);
+		assert_int_equal(elffile_symbol_count(program), i == 0 ? counts[0] + 1 : 1);
+		assert_at(program, TEXT, "exported");
+		elffile_free(program);
 		free(name);
 		free(syms);
 	}
@@ -775,11 +908,15 @@ int main(void)
 		cmocka_unit_test(test_mini_debug_info),
 		cmocka_unit_test(test_hostile_mini_debug_info),
 		cmocka_unit_test(test_debug_file),
+		cmocka_unit_test(test_sections_of_one_name),
 		cmocka_unit_test(test_debug_files_that_do_not_fit),
 		cmocka_unit_test(test_debug_file_extremes),
 		cmocka_unit_test(test_sections_without_contents),
 		cmocka_unit_test(test_compressed_sections),
 		cmocka_unit_test(test_build_id),
+		cmocka_unit_test(test_stale_segments),
+		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_large_counts),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_limits_together),
 		cmocka_unit_test(test_names_in_sum),

@@ -34,12 +34,14 @@ static const struct {
 struct naming {
 	uint64_t asked; /* sum of the counts that came along */
 	char buf[32];
+	const char *list[3];
 };
 
-static const char *name_of(const struct agg_stack *stack, uint32_t at, void *arg)
+#define INLINED 0x40000001
+
+static const char *name_of(const struct agg_stack *stack, uint32_t at, struct naming *n)
 {
 	const struct agg_frame *frame = &stack->frames[at];
-	struct naming *n = arg;
 	size_t i;
 
 	assert_int_not_equal(frame->kind, AGG_FRAME_SPECIAL);
@@ -50,6 +52,20 @@ static const char *name_of(const struct agg_stack *stack, uint32_t at, void *arg
 	/* overwritten by the next call: the writer has to copy */
 	snprintf(n->buf, sizeof(n->buf), "f%llu", (unsigned long long)frame->offset / 3);
 	return n->buf;
+}
+
+/* One name, but for one address, at which two calls are inlined. */
+static size_t names_of(const struct agg_stack *stack, uint32_t at, const char *const **out,
+		       void *arg)
+{
+	struct naming *n = arg;
+	bool inlined = stack->frames[at].offset == INLINED;
+
+	n->list[0] = name_of(stack, at, n);
+	n->list[1] = "twice";
+	n->list[2] = NULL;
+	*out = n->list;
+	return inlined ? 3 : 1;
 }
 
 #define U(x)                                                       \
@@ -100,7 +116,7 @@ static void check(const struct stack *stacks, size_t n, const struct folded_opts
 	FILE *f = open_memstream(&text, &bytes);
 
 	assert_non_null(f);
-	assert_int_equal(folded_write(f, agg, name_of, &naming, opts, totals), 0);
+	assert_int_equal(folded_write(f, agg, names_of, &naming, opts, totals), 0);
 	assert_int_equal(fclose(f), 0);
 	assert_string_equal(text, want);
 	free(text);
@@ -272,7 +288,7 @@ static void many_lines(void **state)
 		assert_int_equal(agg_add(agg, comm, 0, frames, 2, 2, NULL), 0);
 	}
 	f = open_memstream(&text, &bytes);
-	assert_int_equal(folded_write(f, agg, name_of, &naming, &plain, &totals), 0);
+	assert_int_equal(folded_write(f, agg, names_of, &naming, &plain, &totals), 0);
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(totals.lines, FUNCTIONS);
 	assert_int_equal(totals.count, STACKS);
@@ -306,7 +322,7 @@ static void write_errors(void **state)
 	(void)state;
 	assert_non_null(f);
 	setvbuf(f, NULL, _IONBF, 0);
-	assert_int_equal(folded_write(f, agg, name_of, &naming, &plain, &totals), -ENOSPC);
+	assert_int_equal(folded_write(f, agg, names_of, &naming, &plain, &totals), -ENOSPC);
 	assert_int_equal(totals.lines, 77);
 	fclose(f);
 	agg_free(agg);
@@ -322,13 +338,33 @@ static void nothing_at_all(void **state)
 	assert_int_equal(totals.count, 0);
 }
 
+/* Inlined functions are frames towards the leaf; the writer asks once for all of them. */
+static void inlined(void **state)
+{
+	static const struct stack stacks[] = {
+		{"app", 3, 10, {U(33), U(INLINED), U(30)}},
+		{"app", 3, 10, {{.offset = 93, .kind = AGG_FRAME_NAMED}, U(INLINED), U(30)}},
+		{"app", 2, 10, {{.offset = 96, .kind = AGG_FRAME_JIT}, K(99)}},
+	};
+	struct folded_opts kernel = {.kernel_only = true};
+
+	(void)state;
+	check(stacks, 3, &plain,
+	      "app;f10;f357913941;twice_[i];[unknown]_[i];f11 1\n"
+	      "app;f10;f357913941;twice_[i];[unknown]_[i];f31 1\n"
+	      "app;f32;f33_[k] 1\n",
+	      NULL);
+	check(stacks, 3, &kernel, "app;[no kernel stack] 2\napp;f33_[k] 1\n", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_and_merging), cmocka_unit_test(options),
-		cmocka_unit_test(special_frames),    cmocka_unit_test(hostile_names),
-		cmocka_unit_test(sorted_bytewise),   cmocka_unit_test(many_lines),
-		cmocka_unit_test(write_errors),	     cmocka_unit_test(nothing_at_all),
+		cmocka_unit_test(order_and_merging), cmocka_unit_test(inlined),
+		cmocka_unit_test(options),	     cmocka_unit_test(special_frames),
+		cmocka_unit_test(hostile_names),     cmocka_unit_test(sorted_bytewise),
+		cmocka_unit_test(many_lines),	     cmocka_unit_test(write_errors),
+		cmocka_unit_test(nothing_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -499,6 +499,29 @@ static void test_far_apart(void **state)
 	expect(f, 0x1000, EVER, "one");
 }
 
+/* A part of what nodejs 20 writes with --perf-prof; its header's time is another clock's. */
+static void test_real(void **state)
+{
+	struct file *f = *state;
+
+	if (JITDUMP_MACHINE != EM_X86_64) {
+		print_message("skip: x86-64 only\n");
+		skip();
+	}
+	close(f->fd);
+	f->fd = open("tests/golden/node.dump", O_RDONLY | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+	update(f);
+	assert_int_equal(jitdump_count(f->jd), 6);
+	assert_int_equal(jitdump_skipped(f->jd), 0);
+	assert_true(jitdump_has_times(f->jd));
+	expect(f, 0x7ff70efc5b80, 773014736411, NULL);
+	expect(f, 0x7ff70efc5b80, 773014736412, "JS:*fib /srv/my-apps/busy.js:1:13");
+	expect(f, 0x7ff70efc653f, EVER, "JS:^fib /srv/my-apps/busy.js:1:13");
+	expect(f, 0x7ff70efc6540, EVER, NULL);
+	expect(f, 0x18c5c80, EVER, "Builtin:CallBoundFunction");
+}
+
 static void test_not_a_file(void **state)
 {
 	const struct file *f = *state;
@@ -529,6 +552,7 @@ int main(void)
 		TEST(test_long_names),
 		TEST(test_too_many),
 		TEST(test_far_apart),
+		TEST(test_real),
 		TEST(test_not_a_file),
 	};
 

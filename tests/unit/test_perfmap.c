@@ -326,6 +326,30 @@ static void test_too_many_lines(void **state)
 	expect(f, 0x2000, NULL);
 }
 
+/* A part of what nodejs 20 writes with --perf-basic-prof, and Java's spelling. */
+static void test_real(void **state)
+{
+	struct file *f = *state;
+
+	close(f->fd);
+	f->fd = open("tests/golden/node.map", O_RDONLY | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+	update(f);
+	assert_int_equal(perfmap_count(f->pm), 14);
+	assert_int_equal(perfmap_skipped(f->pm), 0);
+	expect(f, 0x7efcc80062ff, "JS:*fib /srv/my-apps/busy.js:1:13");
+	expect(f, 0x7efcc8006300, NULL);
+	expect(f, 0x18c4000, "Builtin:DeoptimizationEntry_Eager");
+	expect(f, 0x740e695f096, "JS:~setHasRejectionToWarn node:internal/process/promises:155:31");
+
+	close(f->fd);
+	f->fd = memfd_create("java", MFD_CLOEXEC);
+	append(f, "0x00007f8321400f00 0x0000000000000390 int Busy.fib(int)\n");
+	update(f);
+	expect(f, 0x7f8321400f00, "int Busy.fib(int)");
+	assert_int_equal(perfmap_count(f->pm), 1);
+}
+
 static void test_not_a_file(void **state)
 {
 	const struct file *f = *state;
@@ -349,7 +373,7 @@ int main(void)
 		TEST(test_lines),      TEST(test_malformed),	  TEST(test_later_wins),
 		TEST(test_grows),      TEST(test_read_anew),	  TEST(test_many),
 		TEST(test_long_names), TEST(test_too_many_bytes), TEST(test_too_many_lines),
-		TEST(test_not_a_file),
+		TEST(test_real),       TEST(test_not_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

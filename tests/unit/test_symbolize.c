@@ -371,7 +371,7 @@ static void test_no_file(void **state)
 	static const struct {
 		const char *path, *name, *reason;
 	} rows[] = {
-		{"[vdso]", "[vdso]", "not a file"},
+		{"[vdso]", "[vdso]", "stripped"},
 		{"[heap]", "[heap]", "not a file"},
 		{"[stack]", "[stack]", "not a file"},
 		{"[uprobes]", "[uprobes]", "not a file"},
@@ -381,8 +381,8 @@ static void test_no_file(void **state)
 		{"/usr/bin/gone (deleted)", "[gone]", "deleted"},
 		{"/a (deleted) (deleted)", "[a (deleted)]", "deleted"},
 		{"/ (deleted)", "[/]", "deleted"},
-		{"/memfd:code (deleted)", "[memfd:code]", "not a file"},
-		{"/memfd:a/b (deleted)", "[memfd:a/b]", "not a file"},
+		{"/memfd:code (deleted)", "[memfd:code]", "deleted"},
+		{"/memfd:a/b (deleted)", "[memfd:a/b]", "deleted"},
 		{"/nonexistent/x/lib.so", "[lib.so]", "no such file"},
 		{"/dev/null", "[null]", "not a regular file"},
 		{"/proc", "[proc]", "not a regular file"},
