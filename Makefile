@@ -68,6 +68,7 @@ UNIT     := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ     := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 HELPERS  := $(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/*.c)))
 BENCHES  := $(patsubst bench/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard bench/*.c))))
+LIVES    := $(patsubst tests/live/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard tests/live/*.c))))
 WL_SRC   := $(sort $(wildcard tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.S))
 WL_LIB   := $(filter tests/workloads/lib%.c,$(WL_SRC))
 WL_PROG  := $(filter-out $(WL_LIB),$(WL_SRC))
@@ -85,6 +86,7 @@ ASAN_BIN   := $(UNIT:%=$(B)/asan/tests/unit/%)
 FUZZ_BIN   := $(FUZZ:%=$(B)/fuzz/%)
 HELPER_BIN := $(HELPERS:%=$(B)/helpers/%)
 BENCH_BIN  := $(BENCHES:%=$(B)/bench/%)
+LIVE_BIN   := $(LIVES:%=$(B)/live/%)
 WL_LIB_BIN := $(WL_LIB:tests/workloads/%.c=$(B)/workloads/%.so)
 WL_BIN     := $(addprefix $(B)/workloads/,$(basename $(notdir $(WL_PROG))))
 
@@ -105,8 +107,8 @@ JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
 
-.PHONY: all lib bpf skeletons unit asan fuzz workloads helpers benches static check-build check \
-	lint demo bench setup install clean help FORCE
+.PHONY: all lib bpf skeletons unit asan fuzz workloads helpers benches lives static check-build \
+	check lint demo bench setup install clean help FORCE
 
 all: $(TOOL_BIN) $(B)/libsamplegate.a skeletons
 lib: $(B)/libsamplegate.a
@@ -118,7 +120,8 @@ fuzz: $(FUZZ_BIN)
 workloads: $(WL_LIB_BIN) $(WL_BIN)
 helpers: $(HELPER_BIN)
 benches: $(BENCH_BIN)
-check-build: all unit asan fuzz workloads helpers static
+lives: $(LIVE_BIN)
+check-build: all unit asan fuzz workloads helpers lives static
 
 help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
@@ -316,6 +319,27 @@ $(BENCH_BIN): $(B)/bench/%: bench/%.c $(BENCH_SKEL) $(B)/libsamplegate.a $(B)/.f
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/bench $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< \
+		$(B)/libsamplegate.a $(LDLIBS)
+
+# --- tests/live: as bench, for programs that live tests call ---
+
+$(B)/live/%.full.o: tests/live/%.bpf.c $(B)/.flags-bpf | $(B)/.deps-ok
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(ALL_BPF_CFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/live/%.bpf.o: $(B)/live/%.full.o
+	$(Q)$(BPFTOOL) gen object $@ $<
+
+$(B)/live/%.skel.h: $(B)/live/%.bpf.o
+	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf >$@
+
+LIVE_SKEL := $(patsubst tests/live/%.bpf.c,$(B)/live/%.skel.h,$(wildcard tests/live/*.bpf.c))
+
+$(LIVE_BIN): $(B)/live/%: tests/live/%.c $(LIVE_SKEL) $(B)/libsamplegate.a $(B)/.flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/live $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< \
 		$(B)/libsamplegate.a $(LDLIBS)
 
 # --- targets that run something; they install first, so the build is a make of its own ---

@@ -107,7 +107,20 @@ struct gate_self {
 	__u32 id;      /* thread, or GATE_ID_IDLE | cpu */
 	__u32 process; /* thread group */
 	bool has_find_vma;
+	__u64 arg; /* GATE_SCOPE_FRAME: of the function that is being entered */
 };
+
+/*
+ * GATE_SCOPE_FRAME: a tool that follows who is inside in its own way defines these before it
+ * includes this file. All of its gates are such, and the code for other scopes is not there.
+ */
+#ifdef gate_frame_begin
+#define GATE_FRAMES true
+#else
+#define GATE_FRAMES			   false
+#define gate_frame_begin(id, process, arg) ((void)0)
+#define gate_frame_end(id, cause)	   ((void)0)
+#endif
 
 static __always_inline struct gate_self gate_current(bool has_find_vma)
 {
@@ -333,19 +346,31 @@ static __always_inline void gate_scope_leave(const struct gate_ref *g, struct ga
 
 /* ---- openings ---- */
 
+/* What ended an opening; the first are enum gate_recovery. */
+enum gate_end_cause {
+	GATE_END_UNWOUND = GATE_RECOVERED_UNWOUND,
+	GATE_END_FORCED = GATE_RECOVERED_N,
+	GATE_END_CLOSED,
+};
+
 static __always_inline void gate_begin(const struct gate_ref *g, struct gate_stats *st,
-				       __u32 process, __u32 cpu, __u64 now)
+				       const struct gate_self *self, __u32 cpu, __u64 now)
 {
-	if (g->scope == GATE_SCOPE_THREAD)
+	if (GATE_FRAMES)
+		gate_frame_begin(self->id, self->process, self->arg);
+	else if (g->scope == GATE_SCOPE_THREAD)
 		gate_count(st->opens, 1);
 	else
-		gate_scope_enter(g, st, process, cpu, now);
+		gate_scope_enter(g, st, self->process, cpu, now);
 }
 
-static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats *st, __u32 process,
-				     __u32 cpu, __u64 opened_ns, __u64 now)
+static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats *st, __u32 id,
+				     __u32 process, __u32 cpu, __u64 opened_ns, __u64 now,
+				     __u32 cause)
 {
-	if (g->scope == GATE_SCOPE_THREAD)
+	if (GATE_FRAMES)
+		gate_frame_end(id, cause);
+	else if (g->scope == GATE_SCOPE_THREAD)
 		gate_account_period(st, opened_ns, now);
 	else
 		gate_scope_leave(g, st, process, cpu, now);
@@ -353,7 +378,7 @@ static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats
 
 /* Takes a thread's entry away and undoes it. False when somebody else was faster. */
 static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_stats *st, __u32 id,
-					const struct gate_opening *op, __u64 now)
+					const struct gate_opening *op, __u64 now, __u32 cause)
 {
 	struct gate_key key = {.gate = g->gate, .id = id};
 	/* The element can be somebody else's as soon as it is deleted. */
@@ -363,7 +388,7 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
 	if (bpf_map_delete_elem(&openings, &key))
 		return false;
 	gate_count(gate_control.openings, -1);
-	gate_end(g, st, process, cpu, opened_ns, now);
+	gate_end(g, st, id, process, cpu, opened_ns, now, cause);
 	return true;
 }
 
@@ -464,16 +489,14 @@ static __always_inline void gate_restart(const struct gate_ref *g, struct gate_s
 					 const struct gate_self *self, struct gate_opening *op,
 					 const struct gate_opening *fresh)
 {
-	__u64 opened_ns = op->opened_ns;
-	__u32 process = op->process, cpu = op->cpu;
-
 	gate_count(st->recovered[GATE_RECOVERED_UNWOUND], op->live);
 	if (op->levels > 1)
 		gate_levels_forget(g->gate, self->id, op->levels);
-	gate_end(g, st, process, cpu, opened_ns, fresh->opened_ns);
+	gate_end(g, st, self->id, op->process, op->cpu, op->opened_ns, fresh->opened_ns,
+		 GATE_END_UNWOUND);
 	*op = *fresh;
 	op->busy = 1;
-	gate_begin(g, st, fresh->process, fresh->cpu, fresh->opened_ns);
+	gate_begin(g, st, self, fresh->cpu, fresh->opened_ns);
 }
 
 /*
@@ -529,7 +552,7 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 			return;
 		}
 		gate_count(gate_control.openings, 1);
-		gate_begin(g, st, self->process, fresh.cpu, fresh.opened_ns);
+		gate_begin(g, st, self, fresh.cpu, fresh.opened_ns);
 		return;
 	}
 
@@ -612,7 +635,7 @@ static __always_inline void gate_leave_plain(const struct gate_ref *g, const str
 	else if (op->live > 1)
 		op->live--;
 	else
-		gate_remove(g, st, self->id, op, bpf_ktime_get_ns());
+		gate_remove(g, st, self->id, op, bpf_ktime_get_ns(), GATE_END_CLOSED);
 }
 
 /*
@@ -631,7 +654,7 @@ static __always_inline void gate_leave_frame(const struct gate_ref *g, const str
 		return;
 	/* The usual case: one level, and it is this one. */
 	if (op->levels == 1 && op->sp == sp) {
-		gate_remove(g, st, self->id, op, bpf_ktime_get_ns());
+		gate_remove(g, st, self->id, op, bpf_ktime_get_ns(), GATE_END_CLOSED);
 		return;
 	}
 
@@ -686,9 +709,9 @@ out:
 	barrier();
 	op->busy = 0;
 	if (!op->live) {
-		__u32 n = op->levels;
+		__u32 n = op->levels, cause = found ? GATE_END_CLOSED : GATE_END_UNWOUND;
 
-		if (gate_remove(g, st, self->id, op, bpf_ktime_get_ns()) && n > 1)
+		if (gate_remove(g, st, self->id, op, bpf_ktime_get_ns(), cause) && n > 1)
 			gate_levels_forget(g->gate, self->id, n);
 	}
 	if (!found)
@@ -702,7 +725,7 @@ enum gate_undo_cause {
 	GATE_UNDO_THREAD_EXIT = GATE_RECOVERED_THREAD_EXIT,
 	GATE_UNDO_EXEC = GATE_RECOVERED_EXEC,
 	GATE_UNDO_KILLED = GATE_RECOVERED_KILLED,
-	GATE_UNDO_FORCED = GATE_RECOVERED_N,
+	GATE_UNDO_FORCED = GATE_END_FORCED,
 };
 
 static __always_inline void gate_ref_of(__u32 gate, const struct gate_info *info,
@@ -732,7 +755,7 @@ __noinline int gate_undo(__u32 gate, __u32 id, __u32 cause)
 	gate_ref_of(gate, info, &g);
 	live = op->live;
 	n = op->levels;
-	if (!gate_remove(&g, st, id, op, bpf_ktime_get_ns()))
+	if (!gate_remove(&g, st, id, op, bpf_ktime_get_ns(), cause & 7))
 		return 0;
 	if (cause == GATE_UNDO_FORCED)
 		gate_count(st->forced, 1);
@@ -811,7 +834,7 @@ static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u
 	if (!info)
 		return 0;
 	gate_ref_of(gate, info, &g);
-	if (g.scope != GATE_SCOPE_THREAD) {
+	if (!GATE_FRAMES && g.scope != GATE_SCOPE_THREAD) {
 		struct gate_scope_state *scope = gate_scope_of(&g, process, cpu);
 
 		open = scope && *(volatile __s64 *)&scope->inside > 0;
@@ -829,7 +852,7 @@ static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u
 				state |= GATE_OPEN;
 		}
 		/* An opening that was undone just now may have been the last. */
-		if (g.scope != GATE_SCOPE_THREAD && !state) {
+		if (!GATE_FRAMES && g.scope != GATE_SCOPE_THREAD && !state) {
 			struct gate_scope_state *scope = gate_scope_of(&g, process, cpu);
 
 			open = scope && *(volatile __s64 *)&scope->inside > 0;

@@ -21,6 +21,7 @@ enum gate_scope {
 	GATE_SCOPE_PROCESS,
 	GATE_SCOPE_CPU,
 	GATE_SCOPE_SYSTEM,
+	GATE_SCOPE_FRAME, /* as a frame's key has it: include/frame.h */
 };
 
 /* Why an opening was undone although its close never came. */

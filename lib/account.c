@@ -28,28 +28,37 @@ bool account_identity_holds(const struct account *a)
 	return causes == a->lost;
 }
 
-static void put_clean(FILE *f, const char *s)
+void account_put_clean(FILE *f, const char *s)
 {
 	for (; *s; s++)
 		putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
 }
 
-/* "3 times", "1 time" */
-static void put_number(FILE *f, uint64_t n, const char *noun)
+void account_put_count(FILE *f, uint64_t n, const char *noun)
 {
 	char buf[HUMAN_BYTES];
 
 	fprintf(f, "%s %s%s", human_count(buf, n), noun, n == 1 ? "" : "s");
 }
 
-static void begin_line(FILE *f, const struct account *a, const struct account_gate *gate)
+static const char *gate_name(const struct account *a, const struct account_gate *gate)
 {
-	fprintf(f, "%s: ", a->tool);
-	if (gate && a->n_gates > 1) {
+	return gate && a->n_gates > 1 ? gate->spec : NULL;
+}
+
+static void put_start(FILE *f, const char *tool, const char *gate)
+{
+	fprintf(f, "%s: ", tool);
+	if (gate) {
 		fputs("gate ", f);
-		put_clean(f, gate->spec);
+		account_put_clean(f, gate);
 		fputs(": ", f);
 	}
+}
+
+static void begin_line(FILE *f, const struct account *a, const struct account_gate *gate)
+{
+	put_start(f, a->tool, gate_name(a, gate));
 }
 
 static void put_openings(FILE *f, const struct account_gate *g)
@@ -57,7 +66,7 @@ static void put_openings(FILE *f, const struct account_gate *g)
 	char buf[HUMAN_BYTES];
 
 	fputs("opened ", f);
-	put_number(f, g->opens, "time");
+	account_put_count(f, g->opens, "time");
 	if (g->entries != g->opens)
 		fprintf(f, " (%s entries)", human_count(buf, g->entries));
 	fprintf(f, " for %s", human_duration(buf, g->open_ns));
@@ -67,60 +76,51 @@ static void put_openings(FILE *f, const struct account_gate *g)
 	fprintf(f, ", %s recovered", human_count(buf, g->recovered));
 }
 
-/* "label: 3 this, 2 that": only what is not zero, and nothing when all is. */
-struct parts {
-	FILE *f;
-	const struct account *a;
-	const struct account_gate *gate;
-	const char *label;
-	bool any;
-};
-
-static void put_part(struct parts *p, uint64_t n, const char *what)
+void account_list_add(struct account_list *l, uint64_t n, const char *what)
 {
 	char buf[HUMAN_BYTES];
 
 	if (!n)
 		return;
-	if (!p->any) {
-		begin_line(p->f, p->a, p->gate);
-		fprintf(p->f, "%s: ", p->label);
+	if (!l->any) {
+		put_start(l->f, l->tool, l->gate);
+		fprintf(l->f, "%s: ", l->label);
 	} else {
-		fputs(", ", p->f);
+		fputs(", ", l->f);
 	}
-	p->any = true;
-	fprintf(p->f, "%s %s", human_count(buf, n), what);
+	l->any = true;
+	fprintf(l->f, "%s %s", human_count(buf, n), what);
 }
 
-static void end_parts(struct parts *p)
+void account_list_end(struct account_list *l)
 {
-	if (p->any)
-		putc('\n', p->f);
+	if (l->any)
+		putc('\n', l->f);
 }
 
 static void print_gate_extras(FILE *f, const struct account *a, const struct account_gate *g)
 {
-	struct parts by = {f, a, g, "recovered", false};
+	struct account_list by = {f, a->tool, gate_name(a, g), "recovered", false};
 
-	put_part(&by, g->recovered_by.unwound, "unwound (longjmp or an exception)");
-	put_part(&by, g->recovered_by.thread_exit, "by thread exit");
-	put_part(&by, g->recovered_by.exec, "by exec");
-	put_part(&by, g->recovered_by.killed, "killed");
-	end_parts(&by);
+	account_list_add(&by, g->recovered_by.unwound, "unwound (longjmp or an exception)");
+	account_list_add(&by, g->recovered_by.thread_exit, "by thread exit");
+	account_list_add(&by, g->recovered_by.exec, "by exec");
+	account_list_add(&by, g->recovered_by.killed, "killed");
+	account_list_end(&by);
 	if (g->forced) {
 		begin_line(f, a, g);
-		put_number(f, g->forced, "opening");
+		account_put_count(f, g->forced, "opening");
 		fputs(" closed by --max-open\n", f);
 	}
 	if (g->no_room) {
 		begin_line(f, a, g);
 		fputs("warning: ", f);
-		put_number(f, g->no_room, "opening");
+		account_put_count(f, g->no_room, "opening");
 		fputs(" not followed: no room in the table of openings\n", f);
 	}
 	if (g->doubtful) {
 		begin_line(f, a, g);
-		put_number(f, g->doubtful, "kept sample");
+		account_put_count(f, g->doubtful, "kept sample");
 		fputs(" doubtful: the gated function was not in the stack\n", f);
 	}
 }
@@ -160,7 +160,7 @@ static void print_rates(FILE *f, const struct account *a)
 		begin_line(f, a, NULL);
 		if (alarm)
 			fputs("warning: ", f);
-		put_number(f, a->missed, "tick");
+		account_put_count(f, a->missed, "tick");
 		fputs(" missed", f);
 		if (alarm)
 			fputs(": another BPF program was running on that CPU, or the event was "
@@ -171,7 +171,7 @@ static void print_rates(FILE *f, const struct account *a)
 	if (a->throttled) {
 		begin_line(f, a, NULL);
 		fputs("warning: throttled ", f);
-		put_number(f, a->throttled, "time");
+		account_put_count(f, a->throttled, "time");
 		fprintf(f, " for %s: the kernel held the event back, so there are fewer samples\n",
 			human_duration(buf, a->throttled_ns));
 	}
@@ -193,15 +193,15 @@ static void print_rates(FILE *f, const struct account *a)
 
 static void print_rings(FILE *f, const struct account *a)
 {
-	struct parts rings = {f, a, NULL, "warning: bad records in the rings", false};
+	struct account_list rings = {f, a->tool, NULL, "warning: bad records in the rings", false};
 
-	put_part(&rings, a->ring_truncated, "truncated");
-	put_part(&rings, a->ring_oversized, "oversized");
-	put_part(&rings, a->ring_unknown, "unknown");
-	end_parts(&rings);
+	account_list_add(&rings, a->ring_truncated, "truncated");
+	account_list_add(&rings, a->ring_oversized, "oversized");
+	account_list_add(&rings, a->ring_unknown, "unknown");
+	account_list_end(&rings);
 	if (a->ring_late) {
 		begin_line(f, a, NULL);
-		put_number(f, a->ring_late, "record");
+		account_put_count(f, a->ring_late, "record");
 		fputs(" came late, out of the order of time: names of just started programs may be "
 		      "missing\n",
 		      f);
@@ -246,7 +246,7 @@ static void print_unsymbolized(FILE *f, const struct account *a)
 	if (!total)
 		return;
 	begin_line(f, a, NULL);
-	put_number(f, total, "frame");
+	account_put_count(f, total, "frame");
 	fputs(" without a name: ", f);
 	for (i = 0; i < UNSYMBOLIZED_SHOWN; i++) {
 		const struct account_unsymbolized *u = ith_most(a, i);
@@ -254,15 +254,15 @@ static void print_unsymbolized(FILE *f, const struct account *a)
 		if (!u)
 			break;
 		fprintf(f, "%s%s in ", i ? ", " : "", human_count(buf, u->frames));
-		put_clean(f, u->module);
+		account_put_clean(f, u->module);
 		fputs(" (", f);
-		put_clean(f, u->reason);
+		account_put_clean(f, u->reason);
 		putc(')', f);
 		shown += u->frames;
 	}
 	if (modules > i) {
 		fprintf(f, ", %s in ", human_count(buf, total - shown));
-		put_number(f, modules - i, "other");
+		account_put_count(f, modules - i, "other");
 	}
 	putc('\n', f);
 }
@@ -276,11 +276,11 @@ static void print_broken(FILE *f, const struct account *a)
 		return;
 	begin_line(f, a, NULL);
 	fprintf(f, "%s of ", human_count(buf, a->broken_stacks));
-	put_number(f, a->user_stacks, "user stack");
+	account_put_count(f, a->user_stacks, "user stack");
 	fputs(" end early", f);
 	if (a->broken_module) {
 		fprintf(f, ", %s in ", human_count(buf, a->broken_there));
-		put_clean(f, a->broken_module);
+		account_put_clean(f, a->broken_module);
 	}
 	fputs(": code without frame pointers (-fomit-frame-pointer)\n", f);
 }
@@ -292,7 +292,7 @@ void account_print_summary(FILE *f, const struct account *a)
 
 	begin_line(f, a, NULL);
 	fprintf(f, "%s kept of ", human_count(buf, a->kept));
-	put_number(f, a->seen, "sample");
+	account_put_count(f, a->seen, "sample");
 	fputs(" (", f);
 	if (a->n_gates || a->outside)
 		fprintf(f, "%s outside the gate%s, ", human_count(buf, a->outside),
@@ -313,10 +313,17 @@ void account_print_summary(FILE *f, const struct account *a)
 		}
 		print_gate_extras(f, a, &a->gates[i]);
 	}
+	account_print_details(f, a);
+}
+
+void account_print_details(FILE *f, const struct account *a)
+{
+	char buf[HUMAN_BYTES];
+
 	if (a->weighted) {
 		begin_line(f, a, NULL);
 		fputs("counts are periods: ", f);
-		put_number(f, a->kept, "sample");
+		account_put_count(f, a->kept, "sample");
 		fprintf(f, " weigh %s\n", human_count(buf, a->weight));
 	}
 	print_lost(f, a);

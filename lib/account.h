@@ -86,6 +86,26 @@ bool account_identity_holds(const struct account *a);
  */
 void account_print_summary(FILE *f, const struct account *a);
 
+/* What of that follows the lines for gates: weights, what was lost, what went wrong. */
+void account_print_details(FILE *f, const struct account *a);
+
+/* The pieces of such lines. "3 times", "1 time" */
+void account_put_count(FILE *f, uint64_t n, const char *noun);
+/* Control bytes become '?'. */
+void account_put_clean(FILE *f, const char *s);
+
+/* "TOOL: [gate GATE: ]LABEL: 3 this, 2 that" and a newline: only what is not 0, nothing if all is.
+ */
+struct account_list {
+	FILE *f;
+	const char *tool, *gate; /* gate may be NULL */
+	const char *label;
+	bool any; /* false at first */
+};
+
+void account_list_add(struct account_list *l, uint64_t n, const char *what);
+void account_list_end(struct account_list *l);
+
 /*
  * One JSON object and a newline. extra, if not NULL, adds the tool's own keys before the last one.
  * 0 or -EIO.

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "loghist.h"
 #include "strbuf.h"
 
 struct attach_sample {
@@ -20,8 +22,7 @@ struct attach_sample {
 
 struct attach {
 	const struct plan *plan;
-	const void *object;
-	size_t object_bytes;
+	struct attach_object object;
 
 	struct bpf_object *main;
 	struct bpf_object **gates;
@@ -36,7 +37,8 @@ struct attach {
 /* ---- objects ---- */
 
 /* The configuration is the first and only thing of our own in the object's read-only data. */
-static int set_config(struct bpf_object *obj, const struct gatedprof_config *config)
+static int set_config(struct bpf_object *obj, const struct attach_object *object,
+		      const struct gatedprof_config *config)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(obj, ".rodata");
 	size_t bytes = 0;
@@ -44,13 +46,15 @@ static int set_config(struct bpf_object *obj, const struct gatedprof_config *con
 	char *data;
 	int err;
 
-	if (!initial || bytes < sizeof(*config))
+	if (!initial || bytes < sizeof(*config) + object->config_bytes)
 		return -EINVAL;
 	data = malloc(bytes);
 	if (!data)
 		return -ENOMEM;
 	memcpy(data, initial, bytes);
 	memcpy(data, config, sizeof(*config));
+	if (object->config_bytes)
+		memcpy(data + sizeof(*config), object->config, object->config_bytes);
 	err = bpf_map__set_initial_value(map, data, bytes);
 	free(data);
 	return err;
@@ -60,8 +64,8 @@ static struct bpf_object *open_object(const struct attach *a, const struct gated
 				      struct failure *f)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "samplegate");
-	struct bpf_object *obj = bpf_object__open_mem(a->object, a->object_bytes, &opts);
-	int err = obj ? set_config(obj, config) : -errno;
+	struct bpf_object *obj = bpf_object__open_mem(a->object.elf, a->object.elf_bytes, &opts);
+	int err = obj ? set_config(obj, &a->object, config) : -errno;
 
 	if (!err)
 		return obj;
@@ -99,10 +103,14 @@ static int explain_load(int err, const char *what, struct failure *f)
 			   strerror(-err));
 }
 
-struct map_size {
-	const char *name;
-	uint32_t max_entries;
-};
+static int size_map(struct attach *a, const struct attach_map_size *size)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(a->main, size->name);
+
+	if (!map)
+		return -ENOENT;
+	return bpf_map__set_max_entries(map, size->max_entries ? size->max_entries : 1);
+}
 
 static int size_maps(struct attach *a)
 {
@@ -115,7 +123,7 @@ static int size_maps(struct attach *a)
 	for (size_t i = 0; i < p->n_gates; i++)
 		cpu_scopes |= p->gates[i].info.scope == GATE_SCOPE_CPU ||
 			      p->gates[i].info.scope == GATE_SCOPE_SYSTEM;
-	const struct map_size sizes[] = {
+	const struct attach_map_size sizes[] = {
 		{"gate_infos", n},
 		{"gate_stats", n},
 		{"openings", p->max_openings},
@@ -130,26 +138,44 @@ static int size_maps(struct attach *a)
 		{"rings", p->config.n_cpus},
 	};
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !err; i++) {
-		map = bpf_object__find_map_by_name(a->main, sizes[i].name);
-		err = map ? bpf_map__set_max_entries(
-				    map, sizes[i].max_entries ? sizes[i].max_entries : 1)
-			  : -ENOENT;
-	}
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !err; i++)
+		err = size_map(a, &sizes[i]);
+	for (size_t i = 0; i < a->object.n_maps && !err; i++)
+		err = size_map(a, &a->object.maps[i]);
 	map = bpf_object__find_map_by_name(a->main, "scratch");
 	if (!err)
 		err = map ? bpf_map__set_value_size(map, p->record_bytes) : -ENOENT;
 	return err;
 }
 
-static int map_fd(const struct attach *a, const char *name)
+int attach_map_fd(const struct attach *a, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(a->main, name);
 }
 
+void *attach_memory(const struct attach *a, const char *section, size_t bytes)
+{
+	int fd = attach_map_fd(a, section);
+	void *memory = MAP_FAILED;
+
+	if (fd >= 0)
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+int attach_run(const struct attach *a, const char *program, const uint64_t *args, size_t n_args)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = n_args * sizeof(*args));
+	struct bpf_program *prog = bpf_object__find_program_by_name(a->main, program);
+
+	if (!prog)
+		return -ENOENT;
+	return bpf_prog_test_run_opts(bpf_program__fd(prog), &opts) ? -errno : 0;
+}
+
 static int put(const struct attach *a, const char *name, const void *key, const void *value)
 {
-	return bpf_map_update_elem(map_fd(a, name), key, value, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(attach_map_fd(a, name), key, value, BPF_ANY) ? -errno : 0;
 }
 
 static int fill_maps(struct attach *a, struct failure *f)
@@ -176,7 +202,7 @@ static int fill_maps(struct attach *a, struct failure *f)
 		uint8_t old = 0;
 
 		/* A process and the main thread of one can both be named. */
-		bpf_map_lookup_elem(map_fd(a, "targets"), &pid, &old);
+		bpf_map_lookup_elem(attach_map_fd(a, "targets"), &pid, &old);
 		err = put(a, "targets", &pid, old ? &both : &process);
 	}
 	if (err)
@@ -207,17 +233,23 @@ static const char *program_of(const struct attach *a, const struct probe *p,
 		[PROBE_FRAME_JUMP] = {"frame_jump_plain", "frame_jump_vma"},
 		[PROBE_FRAME_URET] = {"frame_uret_plain", "frame_uret_vma"},
 	};
-	bool open = p->role == PROBE_OPEN;
+	enum { TRACEPOINT, FENTRY, FEXIT, PROBE } type = PROBE;
+	static const char *const point[][4] = {
+		[PROBE_OPEN] = {"tracepoint_open", "fentry_open", "fexit_open", "probe_open"},
+		[PROBE_CLOSE] = {"tracepoint_close", "fentry_close", "fexit_close", "probe_close"},
+		[PROBE_DEADLINE] = {"tracepoint_deadline", "fentry_deadline", "fexit_deadline",
+				    "probe_deadline"},
+	};
 
 	if (p->role <= PROBE_FRAME_URET)
 		return frame[p->role][a->plan->host->has_find_vma];
 	if (p->kind == PROBE_TRACEPOINT)
-		return open ? "tracepoint_open" : "tracepoint_close";
-	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_ENTRY)
-		return open ? "fentry_open" : "fentry_close";
-	if (method == BY_FENTRY && p->kind == PROBE_KERNEL_RETURN)
-		return open ? "fexit_open" : "fexit_close";
-	return open ? "probe_open" : "probe_close";
+		type = TRACEPOINT;
+	else if (method == BY_FENTRY && p->kind == PROBE_KERNEL_ENTRY)
+		type = FENTRY;
+	else if (method == BY_FENTRY && p->kind == PROBE_KERNEL_RETURN)
+		type = FEXIT;
+	return point[p->role][type];
 }
 
 static bool watches_kernel_functions(const struct gate_plan *g, const struct probe **first)
@@ -265,8 +297,8 @@ static bool is_in_main(const struct attach *a, size_t i)
 	return i == 0 && !watches_kernel_functions(&a->plan->gates[0], &first);
 }
 
-int attach_load(const struct plan *plan, const void *object, size_t object_bytes,
-		uint32_t command_pid, struct attach **out, struct failure *f)
+int attach_load(const struct plan *plan, const struct attach_object *object, uint32_t command_pid,
+		struct attach **out, struct failure *f)
 {
 	struct gatedprof_config config = plan->n_gates ? plan_gate_config(plan, 0) : plan->config;
 	struct attach *a = calloc(1, sizeof(*a));
@@ -275,8 +307,7 @@ int attach_load(const struct plan *plan, const void *object, size_t object_bytes
 	if (!a)
 		return failure_nomem(f);
 	a->plan = plan;
-	a->object = object;
-	a->object_bytes = object_bytes;
+	a->object = *object;
 	a->cgroup_fd = -1;
 	n = libbpf_num_possible_cpus();
 	a->n_cpus = n > 0 ? n : 1;
@@ -299,6 +330,8 @@ int attach_load(const struct plan *plan, const void *object, size_t object_bytes
 		err = want_program(a->main, "on_exit");
 	if (!err && config.max_open_ns)
 		err = want_program(a->main, "force_close");
+	for (size_t i = 0; i < object->n_programs && !err; i++)
+		err = want_program(a->main, object->programs[i]);
 	if (!err && plan->n_gates && is_in_main(a, 0))
 		err = want_gate_programs(a, a->main, &plan->gates[0], BY_KPROBE);
 	if (err) {
@@ -536,7 +569,7 @@ static int try_gate(struct attach *a, size_t i, enum kernel_method method,
 
 		if (strstr(name, ".rodata"))
 			continue;
-		err = bpf_map__reuse_fd(map, map_fd(a, name));
+		err = bpf_map__reuse_fd(map, attach_map_fd(a, name));
 		if (err)
 			goto out;
 	}
@@ -601,15 +634,18 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 /* Lets the gates work. */
 static int arm(struct attach *a)
 {
-	const struct gate_control control = {.armed = 1};
-	uint32_t zero = 0;
+	struct gate_control *control = attach_memory(a, ".bss", sizeof(*control));
 
-	return put(a, ".bss", &zero, &control);
+	if (!control)
+		return -errno;
+	__atomic_store_n(&control->armed, 1, __ATOMIC_RELEASE);
+	munmap(control, sizeof(*control));
+	return 0;
 }
 
 int attach_gates(struct attach *a, struct failure *f)
 {
-	static const char *const hooks[] = {"on_exit", "on_exec", "on_fork"};
+	static const char *const hooks[] = {"on_exit", "on_exec", "on_fork", "on_switch"};
 	int err;
 
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
@@ -622,7 +658,7 @@ int attach_gates(struct attach *a, struct failure *f)
 		err = link ? add_link(a, link) : -errno;
 		if (err)
 			return failure_set(f, err == -EPERM ? EXIT_CANT : EXIT_RUN, err,
-					   "cannot watch the ends of processes (%s): %s", hooks[i],
+					   "cannot watch the life of processes (%s): %s", hooks[i],
 					   strerror(-err));
 	}
 	for (size_t i = 0; i < a->plan->n_gates; i++) {
@@ -671,13 +707,12 @@ void attach_sample_free(struct attach_sample *sample)
 
 int attach_watchdog(struct attach *a, uint64_t now_ns)
 {
-	struct bpf_program *prog = bpf_object__find_program_by_name(a->main, "force_close");
 	uint64_t max_open_ns = a->plan->config.max_open_ns;
-	int fd = map_fd(a, "openings"), err = 0;
+	int fd = attach_map_fd(a, "openings"), err = 0;
 	struct gate_key key, next, *at = NULL;
 	struct gate_opening op;
 
-	if (!prog || !max_open_ns)
+	if (!max_open_ns)
 		return 0;
 	while (!bpf_map_get_next_key(fd, at, &next)) {
 		key = next;
@@ -686,45 +721,57 @@ int attach_watchdog(struct attach *a, uint64_t now_ns)
 		    now_ns - op.opened_ns <= max_open_ns)
 			continue;
 		/* The kernel side checks that it is still this opening. */
-		uint64_t args[3] = {key.gate, key.id, op.opened_ns};
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+		const uint64_t args[] = {key.gate, key.id, op.opened_ns};
+		int one = attach_run(a, "force_close", args, 3);
 
-		if (bpf_prog_test_run_opts(bpf_program__fd(prog), &opts))
-			err = -errno;
+		err = one ? one : err;
 	}
 	return err;
 }
 
 /* ---- counts ---- */
 
-static void *percpu_value(const struct attach *a, const char *name, uint32_t key, size_t bytes,
-			  size_t *stride)
+void *attach_percpu(const struct attach *a, const char *map, uint32_t key, size_t bytes,
+		    uint32_t *n_cpus, size_t *stride)
 {
-	char *values;
+	size_t each = (bytes + 7) / 8 * 8;
+	char *values = calloc(a->n_cpus, each);
 
-	*stride = (bytes + 7) / 8 * 8;
-	values = calloc(a->n_cpus, *stride);
-	if (values && bpf_map_lookup_elem(map_fd(a, name), &key, values)) {
+	if (values && bpf_map_lookup_elem(attach_map_fd(a, map), &key, values)) {
 		free(values);
-		values = NULL;
+		return NULL;
 	}
+	*n_cpus = a->n_cpus;
+	*stride = each;
 	return values;
 }
 
-static void add_words(void *sum, const void *part, size_t bytes)
+int attach_percpu_sum(const struct attach *a, const char *map, uint32_t key, void *sum,
+		      size_t bytes)
 {
-	for (size_t i = 0; i < bytes / 8; i++)
-		((uint64_t *)sum)[i] += ((const uint64_t *)part)[i];
+	size_t stride;
+	uint32_t n;
+	char *values = attach_percpu(a, map, key, bytes, &n, &stride);
+
+	if (!values)
+		return -EIO;
+	memset(sum, 0, bytes);
+	for (uint32_t cpu = 0; cpu < n; cpu++)
+		for (size_t i = 0; i < bytes / 8; i++)
+			((uint64_t *)sum)[i] += ((const uint64_t *)(values + cpu * stride))[i];
+	free(values);
+	return 0;
 }
 
 int attach_counters(const struct attach *a, uint32_t cpu, struct tick_counters *out)
 {
 	size_t stride;
-	char *values = percpu_value(a, "counters", 0, sizeof(*out), &stride);
+	uint32_t n;
+	char *values = attach_percpu(a, "counters", 0, sizeof(*out), &n, &stride);
 
 	if (!values)
 		return -EIO;
-	if (cpu < a->n_cpus)
+	if (cpu < n)
 		*out = *(struct tick_counters *)(values + cpu * stride);
 	free(values);
 	return 0;
@@ -732,23 +779,14 @@ int attach_counters(const struct attach *a, uint32_t cpu, struct tick_counters *
 
 int attach_counters_sum(const struct attach *a, struct tick_counters *out)
 {
-	size_t stride;
-	char *values = percpu_value(a, "counters", 0, sizeof(*out), &stride);
-
-	if (!values)
-		return -EIO;
-	*out = (struct tick_counters){};
-	for (uint32_t cpu = 0; cpu < a->n_cpus; cpu++)
-		add_words(out, values + cpu * stride, sizeof(*out));
-	free(values);
-	return 0;
+	return attach_percpu_sum(a, "counters", 0, out, sizeof(*out));
 }
 
 /* Time of what is open at this moment. */
 static uint64_t still_open_ns(const struct attach *a, uint32_t gate, uint64_t now_ns)
 {
 	bool thread = a->plan->gates[gate].info.scope == GATE_SCOPE_THREAD;
-	int fd = map_fd(a, thread ? "openings" : "scope_opens");
+	int fd = attach_map_fd(a, thread ? "openings" : "scope_opens");
 	struct gate_key key, next, *at = NULL;
 	uint64_t sum = 0;
 	union {
@@ -772,40 +810,17 @@ static uint64_t still_open_ns(const struct attach *a, uint32_t gate, uint64_t no
 
 int attach_gate_stats(const struct attach *a, size_t i, uint64_t now_ns, struct gate_stats *st)
 {
-	size_t stride;
-	char *values = percpu_value(a, "gate_stats", i, sizeof(*st), &stride);
+	int err = attach_percpu_sum(a, "gate_stats", i, st, sizeof(*st));
 
-	if (!values)
-		return -EIO;
-	*st = (struct gate_stats){};
-	for (uint32_t cpu = 0; cpu < a->n_cpus; cpu++)
-		add_words(st, values + cpu * stride, sizeof(*st));
-	free(values);
+	if (err)
+		return err;
 	st->open_ns += still_open_ns(a, i, now_ns);
 	return 0;
 }
 
 uint64_t attach_typical_ns(const struct gate_stats *st)
 {
-	uint64_t n = 0, below = 0;
-
-	for (uint32_t i = 0; i < GATE_HIST_BUCKETS; i++)
-		n += st->durations[i];
-	for (uint32_t i = 0; n && i < GATE_HIST_BUCKETS; i++) {
-		uint64_t low, width;
-
-		if (below + st->durations[i] <= n / 2) {
-			below += st->durations[i];
-			continue;
-		}
-		/* Buckets 0 to 3 are single nanoseconds; then four for each power of two. */
-		if (i < 8)
-			return i < 4 ? i : 0;
-		width = 1ull << (i / 4 - 2);
-		low = (4 + i % 4) * width;
-		return low + width * (n / 2 - below) / st->durations[i];
-	}
-	return 0;
+	return loghist_quantile(st->durations, GATE_HIST_BUCKETS, 1, 2);
 }
 
 void attach_detach(struct attach *a)

@@ -15,9 +15,32 @@
 
 struct attach;
 
-/* Loads what serves all gates. command_pid: becomes a target when it calls exec; 0 for none. */
-int attach_load(const struct plan *plan, const void *object, size_t object_bytes,
-		uint32_t command_pid, struct attach **out, struct failure *f);
+struct attach_map_size {
+	const char *name;
+	uint32_t max_entries;
+};
+
+/* A tool's BPF object, and what it has beyond gatedprof's: zero and NULL for nothing. */
+struct attach_object {
+	const void *elf;
+	size_t elf_bytes;
+	/* What follows struct gatedprof_config in its configuration. */
+	const void *config;
+	size_t config_bytes;
+	/* Sizes of its own maps. */
+	const struct attach_map_size *maps;
+	size_t n_maps;
+	/* Programs to load that serve all gates. */
+	const char *const *programs;
+	size_t n_programs;
+};
+
+/*
+ * Loads what serves all gates. What *object points to must outlive the attachment. command_pid:
+ * becomes a target when it calls exec; 0 for none.
+ */
+int attach_load(const struct plan *plan, const struct attach_object *object, uint32_t command_pid,
+		struct attach **out, struct failure *f);
 
 /* Attaches the process hooks, then each gate's closes, then its opens. */
 int attach_gates(struct attach *a, struct failure *f);
@@ -32,6 +55,29 @@ int attach_ring(struct attach *a, uint32_t cpu, int fd);
 struct attach_sample;
 int attach_sample(struct attach *a, int fd, struct attach_sample **out);
 void attach_sample_free(struct attach_sample *sample);
+
+/* A map's descriptor, which stays the attachment's; -1 for none of that name. */
+int attach_map_fd(const struct attach *a, const char *name);
+
+/*
+ * The first bytes of one of the object's data sections, shared with the programs; to be unmapped.
+ * NULL, with errno, if that can't be had.
+ */
+void *attach_memory(const struct attach *a, const char *section, size_t bytes);
+
+/* Runs a program of type raw_tp once with these arguments. 0 or a negative errno. */
+int attach_run(const struct attach *a, const char *program, const uint64_t *args, size_t n_args);
+
+/*
+ * The values of a per-CPU map's element, of *n_cpus CPUs, *stride bytes apart; to be freed. NULL:
+ * can't be read.
+ */
+void *attach_percpu(const struct attach *a, const char *map, uint32_t key, size_t bytes,
+		    uint32_t *n_cpus, size_t *stride);
+
+/* Adds up a per-CPU element that is made of 64-bit counters. 0 or -EIO. */
+int attach_percpu_sum(const struct attach *a, const char *map, uint32_t key, void *sum,
+		      size_t bytes);
 
 /* Closes what has been open for longer than the plan's watchdog allows. */
 int attach_watchdog(struct attach *a, uint64_t now_ns);

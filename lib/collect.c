@@ -18,6 +18,7 @@ struct collect {
 	struct symbolize *names;
 	struct agg *agg;
 	FILE *samples;
+	bool quiet;		  /* samples are not written there */
 	struct agg_frame *frames; /* of the sample at hand */
 	size_t max_frames;
 	char *cache;	      /* of debuginfod */
@@ -121,6 +122,13 @@ int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
 		err = proctab_scan_all(c->procs, procfs, time_ns);
 	for (size_t i = 0; i < p->n_target_pids && err != -ENOMEM; i++)
 		err = proctab_scan(c->procs, procfs, p->target_pids[i], time_ns);
+	return err == -ENOMEM ? err : 0;
+}
+
+int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns)
+{
+	int err = proctab_scan_all(c->procs, procfs, time_ns);
+
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -311,7 +319,7 @@ static int add_sample(struct collect *c, const struct ring_event *ev)
 		return 0;
 	}
 	c->weight += r->period;
-	if (c->samples)
+	if (c->samples && !c->quiet)
 		write_sample(c, ev);
 	key_words = sample_key(c, ev);
 	if (key_words && repeat_find(c->known, c->key, key_words, &id)) {
@@ -351,6 +359,28 @@ int collect_event(struct collect *c, const struct ring_event *ev)
 	default:
 		return 0;
 	}
+}
+
+int collect_clear(struct collect *c)
+{
+	struct repeat *known = repeat_new(KNOWN_STACKS, KNOWN_BYTES);
+	struct agg *agg = agg_new();
+
+	if (!agg || !known) {
+		agg_free(agg);
+		repeat_free(known);
+		return -ENOMEM;
+	}
+	agg_free(c->agg);
+	repeat_free(c->known);
+	c->agg = agg;
+	c->known = known;
+	return 0;
+}
+
+void collect_log_samples(struct collect *c, bool on)
+{
+	c->quiet = !on;
 }
 
 void collect_early(struct collect *c, const struct ring_event *ev)
@@ -398,6 +428,36 @@ static size_t names_of_frame(const struct agg_stack *stack, uint32_t i, const ch
 	return symbolize_names(c->names, &frame, stack->count, names);
 }
 
+size_t collect_stack(struct collect *c, const struct ring_event *ev, const char **names, size_t max,
+		     size_t *n_kernel)
+{
+	const struct sample_record *r = ev->sample.rec;
+	struct agg_stack stack = {.frames = c->frames};
+	uint32_t tag = TAG_NONE;
+	bool lasting;
+	size_t n = 0;
+
+	*n_kernel = 0;
+	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames)
+		return 0;
+	stack.n_frames = kernel_frames(c, ev, c->frames);
+	stack.n_frames += user_frames(c, ev, c->frames + stack.n_frames, &tag, &lasting);
+	for (uint32_t i = 0; i < stack.n_frames && n < max; i++) {
+		struct agg_frame frame = exact_frame(c, &stack, i);
+		const char *const *inlined;
+		size_t n_inlined;
+
+		if (frame.kind == AGG_FRAME_SPECIAL)
+			continue;
+		n_inlined = symbolize_names(c->names, &frame, 0, &inlined);
+		while (n_inlined && n < max)
+			names[n++] = inlined[--n_inlined];
+		if (c->frames[i].kind == AGG_FRAME_KERNEL)
+			*n_kernel = n;
+	}
+	return n;
+}
+
 int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
 {
 	const struct opts *o = c->plan->opts;
@@ -423,7 +483,7 @@ static int count_doubtful(const struct agg_stack *stack, void *arg)
 {
 	struct collect *c = arg;
 	bool whole = false;
-	uint32_t gate;
+	uint32_t gate, user = 0;
 
 	if (stack->tag == TAG_NONE || stack->tag > c->plan->n_gates)
 		return 0;
@@ -432,8 +492,13 @@ static int count_doubtful(const struct agg_stack *stack, void *arg)
 		struct agg_frame frame;
 		const char *name;
 
+		/* The leaf is a probed instruction, single-stepped: the first, or as below. */
+		if (stack->frames[i].kind == AGG_FRAME_SPECIAL &&
+		    stack->frames[i].offset == AGG_UPROBES && !user++)
+			return 0;
 		if (stack->frames[i].kind != AGG_FRAME_USER)
 			continue;
+		user++;
 		/* In its last instruction the function has taken its return address off already. */
 		if (stack->frames[i].caller == AGG_BENEATH_KERNEL && is_behind_int3(c, stack, i))
 			return 0;
@@ -499,7 +564,7 @@ int collect_account(struct collect *c, struct account *a, struct account_gate *g
 	a->weighted = c->plan->opts->weight;
 	a->unsymbolized = c->missing;
 	a->n_unsymbolized = c->n_missing;
-	for (size_t i = 0; i < c->plan->n_gates; i++)
+	for (size_t i = 0; gates && i < c->plan->n_gates; i++)
 		gates[i].doubtful = c->doubtful[i];
 	return 0;
 }

@@ -36,7 +36,23 @@ int collect_names_from(struct collect *c, const struct symbolize_opts *opts);
 /* Reads what exists already: the targets of the plan, or every process. To be called once. */
 int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns);
 
+/* Instead, where samples are not those of the plan's targets alone. */
+int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns);
+
 int collect_event(struct collect *c, const struct ring_event *ev);
+
+/* Forgets the counted stacks; processes and names stay. 0 or -ENOMEM. */
+int collect_clear(struct collect *c);
+
+/* Whether the samples that follow go to the stream of samples. */
+void collect_log_samples(struct collect *c, bool on);
+
+/*
+ * The names of one sample's stack, leaf first, at most max of which the first *n_kernel are the
+ * kernel's. Valid as long as c. Returns how many.
+ */
+size_t collect_stack(struct collect *c, const struct ring_event *ev, const char **names, size_t max,
+		     size_t *n_kernel);
 
 /*
  * An event that has just been read, before its turn in the order of time: whose files have to be
@@ -55,7 +71,7 @@ int collect_write(struct collect *c, FILE *f, struct folded_totals *totals);
 
 /*
  * The periods of the kept samples, what had no name, and each gate's doubtful samples: whole stacks
- * without a trace of the function that the gate is in. The arrays belong to c.
+ * without a trace of the function that the gate is in (gates may be NULL). The arrays belong to c.
  */
 int collect_account(struct collect *c, struct account *a, struct account_gate *gates);
 

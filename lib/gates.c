@@ -775,7 +775,7 @@ static int resolve_point(struct gate_plan *g, const struct gate_point *point, en
 		return add_tracepoint(g, role, point->provider, point->func, where, f);
 	case POINT_SYSCALL:
 		/* The interval includes the call, whichever end it is. */
-		return add_syscall(g, role, role == PROBE_OPEN, point->func, where, f);
+		return add_syscall(g, role, role != PROBE_CLOSE, point->func, where, f);
 	case POINT_KPROBE:
 		if (point->has_offset)
 			return failure_set(f, EXIT_WRONG_USAGE, -ENOTSUP,
@@ -819,6 +819,20 @@ int gate_resolve(const struct opts_gate *opt, const struct gates_where *where,
 	} else {
 		err = resolve_function(&g, begin, where, f);
 	}
+	if (err) {
+		gate_plan_release(&g);
+		return err;
+	}
+	*out = g;
+	return 0;
+}
+
+int gate_resolve_point(const struct opts_gate *opt, enum probe_role role,
+		       const struct gates_where *where, struct gate_plan *out, struct failure *f)
+{
+	struct gate_plan g = {.opt = opt, .info = {.scope = opt->scope}};
+	int err = resolve_point(&g, &opt->spec.begin, role, where, f);
+
 	if (err) {
 		gate_plan_release(&g);
 		return err;

@@ -32,6 +32,7 @@ enum probe_role {
 	PROBE_FRAME_URET,
 	PROBE_OPEN,
 	PROBE_CLOSE,
+	PROBE_DEADLINE, /* a frame that comes here is late */
 	PROBE_ROLES,
 };
 
@@ -70,6 +71,9 @@ struct gates_where {
 
 int gate_resolve(const struct opts_gate *opt, const struct gates_where *where,
 		 struct gate_plan *out, struct failure *f);
+/* The begin of opt's SPEC, as one point with this role. */
+int gate_resolve_point(const struct opts_gate *opt, enum probe_role role,
+		       const struct gates_where *where, struct gate_plan *out, struct failure *f);
 void gate_plan_release(struct gate_plan *g);
 
 /*

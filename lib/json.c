@@ -157,6 +157,20 @@ void json_i64(struct json *j, int64_t v)
 	after_value(j);
 }
 
+void json_decimal(struct json *j, uint64_t v, unsigned int decimals)
+{
+	uint64_t unit = 1;
+
+	assert(decimals <= 18);
+	for (unsigned int i = 0; i < decimals; i++)
+		unit *= 10;
+	before_value(j);
+	fprintf(j->f, "%" PRIu64, v / unit);
+	if (decimals)
+		fprintf(j->f, ".%0*" PRIu64, (int)decimals, v % unit);
+	after_value(j);
+}
+
 void json_bool(struct json *j, bool v)
 {
 	before_value(j);

@@ -35,6 +35,8 @@ void json_key(struct json *j, const char *key);
 
 void json_u64(struct json *j, uint64_t v);
 void json_i64(struct json *j, int64_t v);
+/* v / 10^decimals, exactly: json_decimal(j, 9876, 4) is 0.9876. decimals is 0 to 18. */
+void json_decimal(struct json *j, uint64_t v, unsigned int decimals);
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 /* "0x..." as a string: 64-bit addresses do not survive a reader's double. */

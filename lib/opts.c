@@ -23,7 +23,10 @@ const char *opts_scope_name(enum gate_scope scope)
 
 void opts_init(struct opts *o)
 {
-	*o = (struct opts){.ready_fd = -1, .max_stack = 127, .scope = GATE_SCOPE_THREAD};
+	*o = (struct opts){.ready_fd = -1,
+			   .max_stack = 127,
+			   .scope = GATE_SCOPE_THREAD,
+			   .default_freq = OPTS_DEFAULT_FREQ};
 }
 
 void opts_release(struct opts *o)

@@ -12,6 +12,9 @@
 #include "gate.h"
 #include "spec.h"
 
+/* What a tool samples at if nothing else is said, in Hz; glitchrec has its own. */
+#define OPTS_DEFAULT_FREQ 99
+
 struct opts_gate {
 	struct gate_spec spec;
 	enum gate_scope scope;
@@ -30,6 +33,7 @@ struct opts {
 	/* what */
 	char *event;	       /* NULL: the default */
 	uint64_t freq, period; /* at most one is not 0 */
+	uint64_t default_freq; /* the tool's, for events that have a rate by default */
 	bool user_only, kernel_only, idle, weight, delimiter;
 	uint32_t max_stack;  /* frames */
 	uint64_t ring_pages; /* per CPU; 0: the default */

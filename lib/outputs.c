@@ -24,7 +24,7 @@ static int open_one(const char *option, const char *path, struct outfile **of, s
 		   : 0;
 }
 
-int outputs_open(struct outputs *out, const struct opts *opts, struct failure *f)
+int outputs_open(struct outputs *out, const struct opts *opts, bool folded, struct failure *f)
 {
 	int err;
 
@@ -32,7 +32,7 @@ int outputs_open(struct outputs *out, const struct opts *opts, struct failure *f
 	if (opts->ready_fd >= 0 && fcntl(opts->ready_fd, F_GETFD) < 0)
 		return failure_set(f, EXIT_WRONG_USAGE, -EBADF,
 				   "--ready-fd %d: not an open file descriptor", opts->ready_fd);
-	err = open_one("-o", folded_path(opts), &out->folded, f);
+	err = open_one("-o", folded ? folded_path(opts) : NULL, &out->folded, f);
 	if (!err)
 		err = open_one("--samples", opts->samples, &out->samples, f);
 	if (!err)
@@ -62,17 +62,21 @@ static int commit_one(const char *option, const char *path, struct outfile **of,
 		   : 0;
 }
 
-int outputs_commit(struct outputs *out, struct account *a, int no_match, struct failure *f)
+int outputs_commit(struct outputs *out, struct account *a, outputs_json_fn write_json, int code,
+		   struct failure *f)
 {
 	int err, summary_err;
 
 	err = commit_one("-o", folded_path(out->opts), &out->folded, f);
 	if (!err)
 		err = commit_one("--samples", out->opts->samples, &out->samples, f);
-	a->exit_code = err ? EXIT_RUN : no_match;
+	a->exit_code = err ? EXIT_RUN : code;
 	if (!out->summary)
 		return err;
-	account_write_json(outfile_stream(out->summary), a, NULL, NULL);
+	if (write_json)
+		write_json(outfile_stream(out->summary), a);
+	else
+		account_write_json(outfile_stream(out->summary), a, NULL, NULL);
 	summary_err = commit_one("--summary", out->opts->summary, &out->summary, err ? NULL : f);
 	if (summary_err && !err)
 		a->exit_code = EXIT_RUN;

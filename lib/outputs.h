@@ -7,6 +7,7 @@
  * Opened before anything else happens, so that a path that can't be written fails at once.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "account.h"
@@ -19,17 +20,21 @@ struct outputs {
 	struct outfile *folded, *samples, *summary;
 };
 
-int outputs_open(struct outputs *out, const struct opts *opts, struct failure *f);
+/* folded: -o is a file of folded stacks; otherwise somebody else's. */
+int outputs_open(struct outputs *out, const struct opts *opts, bool folded, struct failure *f);
 
 FILE *outputs_folded(const struct outputs *out);
 FILE *outputs_samples(const struct outputs *out); /* NULL: not asked for */
 
 /*
- * Brings everything to where it belongs, the summary last, with no_match (0 or EXIT_NO_MATCH) or
- * what went wrong as its exit code, which is set in *a. What can still be written is written after
- * a failure; the first one is returned.
+ * Brings everything to where it belongs, the summary last, with code (0, or what the run has come
+ * to) or what went wrong here as its exit code, which is set in *a. write_json writes the summary
+ * of which *a is the first part; NULL: account_write_json(). What can still be written is written
+ * after a failure; the first one is returned.
  */
-int outputs_commit(struct outputs *out, struct account *a, int no_match, struct failure *f);
+typedef int (*outputs_json_fn)(FILE *f, const struct account *a);
+int outputs_commit(struct outputs *out, struct account *a, outputs_json_fn write_json, int code,
+		   struct failure *f);
 
 /* Drops what was not committed. */
 void outputs_abort(struct outputs *out);

@@ -15,6 +15,32 @@ int perfev_open(const struct perf_event_attr *attr, uint32_t cpu)
 	return fd < 0 ? -errno : fd;
 }
 
+static int open_mapped(struct perfev_ring *ring, enum ring_stream stream,
+		       const struct perf_event_attr *attr, uint32_t cpu, size_t data_bytes,
+		       int prot)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	int fd = perfev_open(attr, cpu);
+	void *base;
+
+	if (fd < 0)
+		return fd;
+	base = mmap(NULL, page + data_bytes, prot, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	*ring = (struct perfev_ring){
+		.fd = fd,
+		.base = base,
+		.data_bytes = data_bytes,
+		.stream = stream,
+	};
+	return 0;
+}
+
 int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
 		     size_t data_bytes)
 {
@@ -26,9 +52,6 @@ int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
-	size_t page = sysconf(_SC_PAGESIZE);
-	void *base;
-	int fd;
 
 	if (stream == RING_SAMPLES) {
 		attr.config = PERF_COUNT_SW_BPF_OUTPUT;
@@ -45,23 +68,39 @@ int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t
 		attr.task = 1;
 		attr.ksymbol = 1;
 	}
-	fd = perfev_open(&attr, cpu);
-	if (fd < 0)
-		return fd;
-	base = mmap(NULL, page + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (base == MAP_FAILED) {
-		int err = -errno;
+	return open_mapped(ring, stream, &attr, cpu, data_bytes, PROT_READ | PROT_WRITE);
+}
 
-		close(fd);
-		return err;
-	}
-	*ring = (struct perfev_ring){
-		.fd = fd,
-		.base = base,
-		.data_bytes = data_bytes,
-		.stream = stream,
+int perfev_flight_open(struct perfev_ring *ring, uint32_t cpu, size_t data_bytes)
+{
+	const struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.sample_type = PERF_SAMPLE_RAW,
+		.sample_period = 1,
+		.write_backward = 1,
+		/* Once a ring: the least that the kernel has. */
+		.watermark = 1,
+		.wakeup_watermark = UINT32_MAX,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
 	};
-	return 0;
+
+	/* Without PROT_WRITE nobody can move the tail, and the kernel does not look at it. */
+	return open_mapped(ring, RING_SAMPLES, &attr, cpu, data_bytes, PROT_READ);
+}
+
+struct flight_ring perfev_flight_ring(const struct perfev_ring *ring, uint64_t began_ns)
+{
+	const struct perf_event_mmap_page *page = ring->base;
+
+	return (struct flight_ring){
+		.head = &page->data_head,
+		.data = (const char *)ring->base + page->data_offset,
+		.bytes = ring->data_bytes,
+		.began_ns = began_ns,
+	};
 }
 
 void perfev_ring_close(struct perfev_ring *ring)

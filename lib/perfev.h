@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <linux/perf_event.h>
 
+#include "flight.h"
 #include "ring.h"
 
 /* A mapped ring. fd -1: closed. */
@@ -36,6 +37,14 @@ int perfev_open(const struct perf_event_attr *attr, uint32_t cpu);
 int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
 		     size_t data_bytes);
 void perfev_ring_close(struct perfev_ring *ring);
+
+/*
+ * A flight recorder for RING_SAMPLES: written backwards and mapped read-only, so that the kernel
+ * overwrites the oldest records and never refuses one. Nobody is woken. Not for
+ * perfev_ring_read(); perfev_flight_ring() is what lib/flight reads it by, began_ns as there.
+ */
+int perfev_flight_open(struct perfev_ring *ring, uint32_t cpu, size_t data_bytes);
+struct flight_ring perfev_flight_ring(const struct perfev_ring *ring, uint64_t began_ns);
 
 /* Hands out what is there, as ring_read() does. */
 void perfev_ring_read(struct perfev_ring *ring, struct ring_decoder *decoder,

@@ -12,8 +12,6 @@
 #include "parse.h"
 #include "sample.h"
 
-#define DEFAULT_FREQ 99
-
 /* Threads that can be inside one gate at a time, and entries nested below those. */
 #define OPENINGS_PER_GATE 16384u
 #define LEVELS_PER_GATE	  16384u
@@ -177,7 +175,7 @@ static int plan_event(struct plan *p, struct failure *f)
 		if (p->event.type == PERF_TYPE_BREAKPOINT)
 			period = 1;
 		else
-			freq = DEFAULT_FREQ;
+			freq = o->default_freq;
 	}
 	if (freq && p->host->max_sample_rate && freq > p->host->max_sample_rate)
 		return failure_set(
@@ -239,27 +237,39 @@ static int plan_event(struct plan *p, struct failure *f)
 	return 0;
 }
 
-static int plan_gates(struct plan *p, struct failure *f)
+int plan_where(const struct plan *p, struct gates_where *where, char **command, struct failure *f)
 {
 	const struct opts *o = p->opts;
-	char *command = NULL;
-	struct gates_where where = {
+	int err;
+
+	*command = NULL;
+	*where = (struct gates_where){
 		.host = p->host,
 		.pids = p->target_pids,
 		.n_pids = p->n_target_pids,
 		.unsafe_uretprobe = o->unsafe_uretprobe,
 		.start_open = o->start_open,
 	};
-	bool written = o->unsafe_uretprobe;
-	int err = 0;
+	if (!o->command)
+		return 0;
+	err = gates_find_command(o->command[0], command);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot run '%s': %s", o->command[0],
+				   err == -ENOENT ? "no such command" : strerror(-err));
+	where->command = *command;
+	return 0;
+}
 
-	if (o->command) {
-		err = gates_find_command(o->command[0], &command);
-		if (err)
-			return failure_set(f, EXIT_RUN, err, "cannot run '%s': %s", o->command[0],
-					   err == -ENOENT ? "no such command" : strerror(-err));
-		where.command = command;
-	}
+static int plan_gates(struct plan *p, struct failure *f)
+{
+	const struct opts *o = p->opts;
+	bool written = o->unsafe_uretprobe;
+	struct gates_where where;
+	char *command;
+	int err = plan_where(p, &where, &command, f);
+
+	if (err)
+		return err;
 	p->gates = calloc(o->n_gates + 1, sizeof(*p->gates));
 	if (!p->gates) {
 		err = failure_nomem(f);

@@ -71,6 +71,13 @@ int plan_make(const struct opts *opts, const struct host *host, plan_tgid_fn tgi
 	      struct plan *plan, struct failure *f);
 void plan_release(struct plan *plan);
 
+/*
+ * Where the plan's PATHs are looked up. *command, which *where points to, is to be freed. 0, or *f
+ * says that there is no such command.
+ */
+int plan_where(const struct plan *plan, struct gates_where *where, char **command,
+	       struct failure *f);
+
 /* The configuration of gate i's own programs. */
 struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i);
 

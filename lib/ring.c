@@ -68,19 +68,18 @@ void ring_decoder_release(struct ring_decoder *d)
 	*d = (struct ring_decoder){0};
 }
 
-static enum verdict decode_sample(struct ring_decoder *d, struct body b, struct ring_event *ev)
+/* Takes what is in front of a sample's arrays, and leaves exactly the arrays in b. */
+static enum verdict take_sample_head(struct body *b, struct sample_record *rec)
 {
-	struct sample_record *rec = (struct sample_record *)d->sample;
-	const uint64_t *words = d->sample + sizeof(*rec) / sizeof(*words);
 	uint32_t raw_size;
 	uint64_t need;
 
-	if (!take(&b, &raw_size, sizeof(raw_size)))
+	if (!take(b, &raw_size, sizeof(raw_size)))
 		return TRUNCATED;
-	if (raw_size > b.left)
+	if (raw_size > b->left)
 		return OVERSIZED;
-	b.left = raw_size;
-	if (!take(&b, rec, sizeof(*rec)))
+	b->left = raw_size;
+	if (!take(b, rec, sizeof(*rec)))
 		return TRUNCATED;
 	if (rec->version != SAMPLE_VERSION)
 		return UNKNOWN;
@@ -93,8 +92,20 @@ static enum verdict decode_sample(struct ring_decoder *d, struct body b, struct 
 	/* More than the kernel's padding: counts and arrays disagree, so neither is believed. */
 	if (raw_size - need >= 8)
 		return OVERSIZED;
-	take(&b, rec + 1, need - sizeof(*rec));
+	b->left = need - sizeof(*rec);
 	rec->comm[sizeof(rec->comm) - 1] = 0;
+	return DECODED;
+}
+
+static enum verdict decode_sample(struct ring_decoder *d, struct body b, struct ring_event *ev)
+{
+	struct sample_record *rec = (struct sample_record *)d->sample;
+	const uint64_t *words = d->sample + sizeof(*rec) / sizeof(*words);
+	enum verdict v = take_sample_head(&b, rec);
+
+	if (v != DECODED)
+		return v;
+	take(&b, rec + 1, b.left);
 
 	ev->kind = RING_EV_SAMPLE;
 	ev->time_ns = rec->time_ns;
@@ -313,6 +324,38 @@ static void count(struct ring_stats *st, enum verdict v, const struct ring_event
 	}
 }
 
+/* The kernel pads all records to 8 bytes; another size is not one of its headers. */
+static bool take_header(struct body *b, struct perf_event_header *h)
+{
+	size_t avail = b->left;
+
+	if (!take(b, h, sizeof(*h)) || h->size < sizeof(*h) || h->size % 8 || h->size > avail)
+		return false;
+	b->left = h->size - sizeof(*h);
+	return true;
+}
+
+long ring_peek(const void *bytes, size_t avail, struct sample_record *rec, bool *is_sample)
+{
+	struct body b = {.at = bytes, .left = avail};
+	struct perf_event_header h;
+	struct sample_record found;
+
+	if (!take_header(&b, &h))
+		return -EBADMSG;
+	if (h.type != PERF_RECORD_SAMPLE) {
+		if (!known_type(h.type))
+			return -EBADMSG;
+		*is_sample = false;
+		return h.size;
+	}
+	if (take_sample_head(&b, &found) != DECODED)
+		return -EBADMSG;
+	*rec = found;
+	*is_sample = true;
+	return h.size;
+}
+
 long ring_decode(struct ring_decoder *d, enum ring_stream stream, const void *bytes, size_t avail,
 		 struct ring_event *ev, struct ring_stats *st, size_t *skip_bytes)
 {
@@ -321,12 +364,10 @@ long ring_decode(struct ring_decoder *d, enum ring_stream stream, const void *by
 	struct perf_event_header h;
 	enum verdict v;
 
-	/* The kernel pads all records to 8 bytes; another size is not one of its headers. */
-	if (!take(&b, &h, sizeof(h)) || h.size < sizeof(h) || h.size % 8 || h.size > avail) {
+	if (!take_header(&b, &h)) {
 		st->truncated++;
 		return -EBADMSG;
 	}
-	b.left = h.size - sizeof(h);
 	if (stream == RING_SAMPLES)
 		v = decode_samples(d, &h, b, &found);
 	else

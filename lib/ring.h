@@ -118,6 +118,13 @@ long ring_decode(struct ring_decoder *d, enum ring_stream stream, const void *by
 		 struct ring_event *ev, struct ring_stats *st, size_t *skip_bytes);
 
 /*
+ * What is in front of the arrays of a sample in RING_SAMPLES, for those who choose before they
+ * decode. Returns the record's size with *is_sample filled, and *rec if that is true (the record is
+ * of another known type if not); -EBADMSG where ring_decode() would fail or count something wrong.
+ */
+long ring_peek(const void *bytes, size_t avail, struct sample_record *rec, bool *is_sample);
+
+/*
  * The forward ring itself: data area of size bytes (a power of two), the kernel's head and our tail
  * (free-running byte counts). Calls fn for each decoded record in order; returns the new tail. A
  * head that is impossible (behind the tail, or more than size ahead) is counted as oversized and

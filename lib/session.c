@@ -11,9 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "attach.h"
 #include "clock.h"
-#include "perfev.h"
 
 /*
  * An event is handed out when a later round has begun and it is this old: a writer on another CPU
@@ -35,6 +33,7 @@ struct session_cpu {
 	int sample_fd; /* belongs to sample once that exists */
 	struct attach_sample *sample;
 	uint64_t idle_ns; /* of the CPU, when its sampling began */
+	uint64_t since_ns;
 };
 
 struct session_gate {
@@ -53,7 +52,7 @@ struct session {
 
 	struct pollfd *fds; /* pidfds, then rings */
 	size_t n_fds, n_pidfds, n_pids_alive;
-	int *pidfds;
+	int *pidfds, watched_fd;
 
 	struct ring_decoder decoder;
 	struct ring_queue *queue;
@@ -116,6 +115,7 @@ int session_new(const struct plan *plan, const struct session_opts *opts, struct
 		return failure_nomem(f);
 	s->plan = plan;
 	s->opts = *opts;
+	s->watched_fd = -1;
 	s->n_cpus = plan->config.n_cpus;
 	s->cpus = calloc(s->n_cpus, sizeof(*s->cpus));
 	s->throttled_since = calloc(s->n_cpus, sizeof(*s->throttled_since));
@@ -205,7 +205,10 @@ static int listen_cpu(struct session *s, uint32_t cpu, struct failure *f)
 
 	err = perfev_ring_open(&c->sideband, RING_SIDEBAND, cpu, s->plan->sideband_bytes);
 	if (!err) {
-		err = perfev_ring_open(&c->samples, RING_SAMPLES, cpu, s->plan->ring_bytes);
+		err = s->opts.flight_bytes
+			      ? perfev_flight_open(&c->samples, cpu, s->opts.flight_bytes)
+			      : perfev_ring_open(&c->samples, RING_SAMPLES, cpu,
+						 s->plan->ring_bytes);
 		if (err)
 			perfev_ring_close(&c->sideband);
 	}
@@ -224,6 +227,7 @@ static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot use the ring of CPU %" PRIu32 ": %s",
 				   cpu, strerror(-err));
+	c->since_ns = clock_now_ns();
 	c->sample_fd = perfev_open(&s->plan->attr, cpu);
 	if (c->sample_fd < 0) {
 		err = c->sample_fd;
@@ -350,16 +354,18 @@ static bool is_sampled(const struct session *s, uint32_t cpu)
 static int make_fds(struct session *s)
 {
 	size_t n = 0;
-	struct pollfd *fds = calloc(s->n_pidfds + 2 * s->n_cpus + 1, sizeof(*fds));
+	struct pollfd *fds = calloc(s->n_pidfds + 2 * s->n_cpus + 2, sizeof(*fds));
 
 	if (!fds)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n_pidfds; i++)
 		fds[n++] = (struct pollfd){.fd = s->pidfds[i], .events = POLLIN};
+	fds[n++] = (struct pollfd){.fd = s->watched_fd, .events = POLLIN}; /* -1 is left out */
 	for (uint32_t i = 0; i < s->n_cpus; i++) {
 		if (!s->cpus[i].open)
 			continue;
-		fds[n++] = (struct pollfd){.fd = s->cpus[i].samples.fd, .events = POLLIN};
+		if (!s->opts.flight_bytes)
+			fds[n++] = (struct pollfd){.fd = s->cpus[i].samples.fd, .events = POLLIN};
 		fds[n++] = (struct pollfd){.fd = s->cpus[i].sideband.fd, .events = POLLIN};
 	}
 	free(s->fds);
@@ -394,8 +400,7 @@ static int watch_targets(struct session *s, struct failure *f)
 
 int session_attach(struct session *s, struct failure *f)
 {
-	int err = attach_load(s->plan, s->opts.object, s->opts.object_bytes, s->command_pid,
-			      &s->attach, f);
+	int err = attach_load(s->plan, &s->opts.object, s->command_pid, &s->attach, f);
 
 	if (!err)
 		err = watch_targets(s, f);
@@ -434,7 +439,8 @@ static void drain_cpu(struct session *s, struct session_cpu *c)
 	s->stream = 2 * c->cpu;
 	perfev_ring_read(&c->sideband, &s->decoder, push, s, &s->sideband_stats);
 	s->stream++;
-	perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
+	if (!s->opts.flight_bytes)
+		perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
 }
 
 static void drain(struct session *s)
@@ -555,6 +561,37 @@ int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, s
 									      : SESSION_RUNNING;
 }
 
+int session_watch_fd(struct session *s, int fd)
+{
+	s->watched_fd = fd;
+	return make_fds(s);
+}
+
+int session_catch_up(struct session *s, uint64_t until_ns, struct failure *f)
+{
+	int err;
+
+	drain(s);
+	if (s->sink_err)
+		return failure_nomem(f);
+	err = settle(s, until_ns);
+	return err ? failure_set(f, EXIT_RUN, err, "cannot process samples: %s", strerror(-err))
+		   : 0;
+}
+
+struct attach *session_attachment(struct session *s)
+{
+	return s->attach;
+}
+
+bool session_flight(const struct session *s, uint32_t cpu, struct flight_ring *out)
+{
+	if (cpu >= s->n_cpus || !s->cpus[cpu].open || !s->cpus[cpu].since_ns)
+		return false;
+	*out = perfev_flight_ring(&s->cpus[cpu].samples, s->cpus[cpu].since_ns);
+	return true;
+}
+
 int session_stop(struct session *s, struct failure *f)
 {
 	int err = 0;
@@ -575,15 +612,11 @@ int session_stop(struct session *s, struct failure *f)
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot read the counts: %s", strerror(-err));
 	attach_detach(s->attach);
-	drain(s);
-	if (s->sink_err)
-		return failure_nomem(f);
-	err = settle(s, UINT64_MAX);
+	err = session_catch_up(s, UINT64_MAX, f);
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		if (s->throttled_since[i] && s->stopped_ns > s->throttled_since[i])
 			s->throttled_ns += s->stopped_ns - s->throttled_since[i];
-	return err ? failure_set(f, EXIT_RUN, err, "cannot process samples: %s", strerror(-err))
-		   : 0;
+	return err;
 }
 
 /* ---- account ---- */

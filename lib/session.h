@@ -15,15 +15,19 @@
 #include <stdint.h>
 
 #include "account.h"
+#include "attach.h"
 #include "failure.h"
+#include "perfev.h"
 #include "plan.h"
 #include "ring.h"
 
 struct session;
 
 struct session_opts {
-	const void *object; /* the BPF object file */
-	size_t object_bytes;
+	struct attach_object object;
+	/* Samples go to flight recorders of so many bytes (a power of two); 0: they are handed out.
+	 */
+	size_t flight_bytes;
 	/* Gets each event, in the order of time; negative return values end the run. */
 	int (*event)(const struct ring_event *ev, void *arg);
 	/* The same, as soon as it has been read and in no order; may be NULL. */
@@ -59,6 +63,18 @@ enum session_state {
  * blocked while waiting), then drains the rings. Returns an enum session_state or a negative errno.
  */
 int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, struct failure *f);
+
+/* Before session_poll(): it also waits for this descriptor. 0 or -ENOMEM. */
+int session_watch_fd(struct session *s, int fd);
+
+/* Hands out what the side band has told up to that time, however late it is. */
+int session_catch_up(struct session *s, uint64_t until_ns, struct failure *f);
+
+/* What was loaded; the session's. */
+struct attach *session_attachment(struct session *s);
+
+/* A CPU's flight recorder. False: it has none. */
+bool session_flight(const struct session *s, uint32_t cpu, struct flight_ring *out);
 
 /* Ends sampling, reads all counts, detaches, and hands out the last events. */
 int session_stop(struct session *s, struct failure *f);

@@ -526,7 +526,9 @@ static int check_text(const char *text, struct reason *why)
 	return 0;
 }
 
-int gate_spec_parse(const char *text, struct gate_spec *out, char *why_buf, size_t why_bytes)
+/* alone: one point, of which only the moment counts when it is passed */
+static int parse_spec(const char *text, bool alone, struct gate_spec *out, char *why_buf,
+		      size_t why_bytes)
 {
 	struct reason why = {why_buf, why_bytes};
 	struct gate_spec spec = {0};
@@ -559,9 +561,11 @@ int gate_spec_parse(const char *text, struct gate_spec *out, char *why_buf, size
 		/* a '..' that looks like a divider: then what is wrong is on its left */
 		if (err == -EINVAL && maybe)
 			err = parse_begin(text, maybe, &spec.begin, &why);
-		if (!err)
+		if (!err && !alone)
 			err = check_natural_end(text, &spec.begin, &why);
 	}
+	if (!err && alone && spec.pair)
+		err = refuse(&why, "'%s' is a pair: one point is expected here", text);
 	if (err)
 		goto out;
 	err = set_string(&spec.text, text);
@@ -574,6 +578,16 @@ out:
 		snprintf(why_buf, why_bytes, "there is not enough memory");
 	gate_spec_release(&spec);
 	return err;
+}
+
+int gate_spec_parse(const char *text, struct gate_spec *out, char *why, size_t why_bytes)
+{
+	return parse_spec(text, false, out, why, why_bytes);
+}
+
+int gate_spec_parse_point(const char *text, struct gate_spec *out, char *why, size_t why_bytes)
+{
+	return parse_spec(text, true, out, why, why_bytes);
 }
 
 void gate_spec_release(struct gate_spec *spec)

@@ -48,6 +48,11 @@ struct gate_spec {
  * it right, as a part of a sentence ("'foo:bar' has an unknown probe kind ..."), cut to why_bytes.
  */
 int gate_spec_parse(const char *text, struct gate_spec *out, char *why, size_t why_bytes);
+/*
+ * The same for one POINT that is neither begin nor end, such as a deadline: it is out->begin, and
+ * needs no natural end.
+ */
+int gate_spec_parse_point(const char *text, struct gate_spec *out, char *why, size_t why_bytes);
 void gate_spec_release(struct gate_spec *spec); /* NULL and zeroed ones are fine */
 
 /*

@@ -9,7 +9,7 @@
 #include "opts.h"
 
 /* clang-format off */
-#define ARGS_COMMON                                                                                \
+#define ARGS_WHO                                                                                   \
 	{NULL, 0, NULL, 0, "Who (everyone, when nothing is named):", 1},                           \
 	{"pid", 'p', "PID,...", 0, "these processes, all of their threads", 1},                    \
 	{"tid", 't', "TID,...", 0, "these threads", 1},                                            \
@@ -17,16 +17,17 @@
 	{"cpu", 'C', "CPULIST", 0, "only on these CPUs, as 0-3,5", 1},                             \
 	{"cgroup", 'G', "CGROUP", 0, "only in this cgroup (v2) and below it", 1},                  \
 	{"all", 'a', NULL, 0, "everyone", 1},                                                      \
-	{"follow", OPTS_FOLLOW, NULL, 0, "also the children that -p and -t fork from now on", 1},  \
+	{"follow", OPTS_FOLLOW, NULL, 0, "also the children that -p and -t fork from now on", 1}
+
+/* rate is the default, as a string */
+#define ARGS_SAMPLING(rate)                                                                        \
 	{NULL, 0, NULL, 0, "Sampling:", 3},                                                        \
 	{"event", 'e', "EVENT", 0, "in perf's spelling (cycles, or cpu-clock without a PMU)", 3},  \
-	{"freq", 'F', "HZ", 0, "samples per second and CPU (99)", 3},                              \
+	{"freq", 'F', "HZ", 0, "samples per second and CPU (" rate ")", 3},                        \
 	{"count", 'c', "PERIOD", 0, "one sample every so many events instead", 3},                 \
-	{"idle", 'I', NULL, 0, "include idle CPUs", 3},                                            \
-	{"max-stack", OPTS_MAX_STACK, "N", 0, "deepest stack in frames (127)", 3},                 \
-	{"mmap-pages", 'm', "PAGES", 0, "ring size per CPU (64)", 3},                              \
-	{NULL, 0, NULL, 0, "Output:", 4},                                                          \
-	{"output", 'o', "FILE", 0, "folded stacks to FILE, - is stdout and the default", 4},       \
+	{"max-stack", OPTS_MAX_STACK, "N", 0, "deepest stack in frames (127)", 3}
+
+#define ARGS_OUTPUT                                                                                \
 	{"user", 'U', NULL, 0, "show user frames only", 4},                                        \
 	{"kernel", 'K', NULL, 0, "show kernel frames only", 4},                                    \
 	{"delimited", 'd', NULL, 0, "a - frame between user and kernel frames", 4},                \
@@ -42,6 +43,16 @@
 	{"verbose", 'v', NULL, 0, "more on stderr; twice for what libbpf says", 4},                \
 	{"folded", 'f', NULL, OPTION_HIDDEN, NULL, 4},                                             \
 	{NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1}
+
+/* For a tool with one folded output. */
+#define ARGS_COMMON                                                                                \
+	ARGS_WHO,                                                                                  \
+	ARGS_SAMPLING("99"),                                                                       \
+	{"idle", 'I', NULL, 0, "include idle CPUs", 3},                                            \
+	{"mmap-pages", 'm', "PAGES", 0, "ring size per CPU (64)", 3},                              \
+	{NULL, 0, NULL, 0, "Output:", 4},                                                          \
+	{"output", 'o', "FILE", 0, "folded stacks to FILE, - is stdout and the default", 4},       \
+	ARGS_OUTPUT
 /* clang-format on */
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gatedprof: samples that fall inside an open gate, as folded stacks. */
+#define TOOL "gatedprof"
+
 #include <argp.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <bpf/libbpf.h>
 
 #include "account.h"
 #include "args.h"
@@ -21,17 +20,14 @@
 #include "outputs.h"
 #include "plan.h"
 #include "session.h"
+#include "tool.h"
 #include "verdict.h"
 
 #include "gatedprof.skel.h"
 
-#define TOOL	"gatedprof"
 #define POLL_NS 100000000ull
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
-
-static volatile sig_atomic_t stop_signal;
-static unsigned int verbose;
 
 static const struct argp_option options[] = {
 	ARGS_COMMON,
@@ -64,12 +60,6 @@ static const char doc[] =
 	"  gatedprof -g syscall:write -a 10 > out.folded\n"
 	"  gatedprof -g u:/usr/sbin/app:handle_request -p 4711 -F 999 30 > out.folded";
 
-static int complain(const struct failure *f)
-{
-	fprintf(stderr, TOOL ": %s\n", f->text);
-	return f->exit_code;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct opts *o = state->input;
@@ -86,60 +76,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* The command is everything behind the first "--", whatever order the options are in. */
-static int split_command(int argc, char **argv, struct opts *o)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--"))
-			continue;
-		o->command = argv + i + 1;
-		return i;
-	}
-	return argc;
-}
-
-static void on_signal(int sig)
-{
-	stop_signal = sig;
-}
-
-/* Signals are let in only while waiting. SIGPIPE and SIGXFSZ are errors of the write that met them.
- */
-static void catch_signals(sigset_t *waiting)
-{
-	struct sigaction act = {.sa_handler = on_signal};
-	sigset_t block;
-
-	sigemptyset(&block);
-	sigaddset(&block, SIGINT);
-	sigaddset(&block, SIGTERM);
-	sigprocmask(SIG_BLOCK, &block, waiting);
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-}
-
-static int libbpf_says(enum libbpf_print_level level, const char *format, va_list args)
-{
-	if (verbose < (level == LIBBPF_DEBUG ? 2u : 1u))
-		return 0;
-	return vfprintf(stderr, format, args);
-}
-
 static void say_ready(const struct opts *o, const struct plan *plan)
 {
-	const char *line = plan->notes.s;
-	size_t n;
-
 	if (o->ready_fd >= 0)
 		dprintf(o->ready_fd, "ready\n");
 	if (o->quiet)
 		return;
-	for (; line && *line; line += n + (line[n] == '\n')) {
-		n = strcspn(line, "\n");
-		fprintf(stderr, TOOL ": %.*s\n", (int)n, line);
-	}
+	say_notes(plan->notes.s);
 	fprintf(stderr, TOOL ": ready (%zu gate%s, %s%s)\n", plan->n_gates,
 		plan->n_gates == 1 ? "" : "s", plan_event_text(plan),
 		!o->event && !plan->host->has_pmu ? ": this machine has no hardware PMU" : "");
@@ -192,7 +135,7 @@ static int finish(struct session *s, struct collect *c, const struct plan *plan,
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
 	verdict(&a, plan, &nothing);
-	err = outputs_commit(out, &a, nothing.exit_code, f);
+	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet) {
 		account_print_summary(stderr, &a);
 		if (session_sideband_lost(s))
@@ -224,14 +167,14 @@ static int run(const struct opts *o, struct failure *f)
 	if (!err)
 		err = plan_make(o, &host, plan_tgid, &plan, f);
 	if (!err)
-		err = outputs_open(&out, o, f);
+		err = outputs_open(&out, o, true, f);
 	if (err)
 		goto out;
 	if (plan.n_gates)
 		host_probe_bpf(&host);
 	if (collect_new(&plan, outputs_samples(&out), &c))
 		err = failure_nomem(f);
-	so.object = gatedprof_bpf__elf_bytes(&so.object_bytes);
+	so.object.elf = gatedprof_bpf__elf_bytes(&so.object.elf_bytes);
 	so.arg = c;
 	if (!err)
 		err = session_new(&plan, &so, &s, f);

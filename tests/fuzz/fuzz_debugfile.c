@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* SECONDS: 20 */
 /*
  * The input is two files, of which one byte tells where the second begins: a stripped program and
  * a debug file that is said to belong to it.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* SECONDS: 20 */
 /* The input is the file. */
 #include <elf.h>
 #include <stdio.h>

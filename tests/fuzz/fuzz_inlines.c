@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* SECONDS: 20 */
 /*
  * The input is the file. One that is no ELF file is its debug sections alone, each with its length
  * in two bytes before it, so that mutations hit what they are meant to; code is at 0x100.

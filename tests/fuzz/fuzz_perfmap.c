@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* SECONDS: 20 */
 /* The input is the file, which grows in two steps: the first byte says where it is cut. */
 #include <stddef.h>
 #include <stdint.h>

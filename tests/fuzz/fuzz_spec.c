@@ -47,6 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		if (room && (!memchr(why, 0, room) || (room > 1 && !*why)))
 			abort();
+		/* Some are refused only for want of an end. */
+		if (!gate_spec_parse_point(text, &spec, why, room)) {
+			if (spec.pair || spec.end.func)
+				abort();
+			check_point(&spec.begin, true);
+		}
 	} else {
 		if (strcmp(spec.text, text) || gate_spec_looks_like_perf_flag(text))
 			abort();
@@ -58,6 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* What was accepted is accepted again, and is the same. */
 		if (gate_spec_parse(spec.text, &again, why, room) || again.pair != spec.pair ||
 		    strcmp(again.begin.func, spec.begin.func))
+			abort();
+		gate_spec_release(&again);
+		/* One point alone is a point; a pair is none. */
+		if ((gate_spec_parse_point(text, &again, why, room) != 0) != spec.pair)
 			abort();
 		gate_spec_release(&again);
 		gate_spec_release(&spec);

@@ -14,11 +14,10 @@ check()
 	done
 }
 
-check "GPL-2.0-only OR BSD-2-Clause" include/*.h bpf/*.[ch] bench/*.bpf.c
-bench=()
-for file in bench/*; do
-	case $file in *.bpf.c | *.md) ;; *.[ch] | *.sh) bench+=("$file") ;; *) ;; esac
+check "GPL-2.0-only OR BSD-2-Clause" include/*.h bpf/*.[ch] bench/*.bpf.c tests/live/*.bpf.c
+ours=()
+for file in bench/* tests/*/*; do
+	case $file in *.bpf.c | *.md) ;; *.[chS] | *.sh | *.cc | *.bats | *.awk) ours+=("$file") ;; *) ;; esac
 done
-check BSD-2-Clause lib/*.[ch] tools/*.[ch] tests/*/*.[chS] tests/*/*.cc tests/*/*.bats \
-	tests/*/*.sh tests/*/*.awk tests/*.sh tests/run .ci/run Makefile "${bench[@]}"
+check BSD-2-Clause lib/*.[ch] tools/*.[ch] tests/*.sh tests/run .ci/run Makefile "${ours[@]}"
 exit $failed

@@ -45,6 +45,19 @@ burners()
 	holds '[.unsymbolized[] | select(.module | endswith("/oddcalls")) | .frames] | add // 0 | . <= 3'
 }
 
+@test "calls of another library without a stub" {
+	odd noplt
+	assert_some tiny_direct 20
+	[ "$(samples '@plt[; ]')" -le 2 ] || fail "a stub that was not called"
+	[ "$(samples ';main;(call_direct|tiny_direct)')" -ge $(($(samples '') * 9 / 10)) ] || fail "missing names"
+}
+
+@test "a function that jumped to another has no frame, and lends none its name" {
+	odd tail
+	mostly ';main;burn_plain;burn_ns;'
+	[ "$(samples ';tail_caller[; ]')" -le 2 ] || fail "a frame that is gone"
+}
+
 @test "a function that was chosen when the program was linked" {
 	odd ifunc
 	mostly ';call_picked;burn_plain;'

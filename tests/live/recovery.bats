@@ -238,3 +238,19 @@ every_scope()
 	gp_ok -F 997 -g "u:$W/escape:gated" -- "$W/escape" longjmp-main
 	assert_says '0 unbalanced, 17 recovered'
 }
+
+@test "more entries than there is room for: each counted, and the gate closes all the same" {
+	# Room for 16,384 nested entries besides the outermost.
+	gp_ok -F 499 -g "u:$W/nest:recurse" -- "$W/nest" -d 17000 -n 3
+	[ "$(tail -n 1 "$T/cmd")" = "entries=51000 returns=51000 depth=17000 repeats=3" ] ||
+		fail "says: $(cat "$T/cmd")"
+	is '.gates[0].entries' 51000
+	is '.gates[0].opens' 3
+	is '.gates[0].no_room' 1845
+	# Their returns belong to no opening that is known.
+	is '.gates[0].unbalanced' 1845
+	is '.gates[0].recovered' 0
+	assert_says '1,845 openings not followed: no room'
+	assert_some recurse
+	assert_none after
+}

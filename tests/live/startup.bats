@@ -122,13 +122,14 @@ at_any_moment()
 	local call n
 
 	command -v strace >/dev/null || skip "strace is not installed"
+	# One target: of each process that exists, files are opened.
 	for call in openat perf_event_open; do
 		for ((n = 1; n < 500; n++)); do
 			echo "an older result 1" >"$T/out.folded"
 			rm -f "$T/sum.json"
 			status=0
 			strace -qq -o "$T/trace" -e "trace=$call" -e "inject=$call:signal=TERM:when=$n" \
-				"$GP" -o "$T/out.folded" --summary "$T/sum.json" -g "u:$W/duty:inside" -a 1ms \
+				"$GP" -o "$T/out.folded" --summary "$T/sum.json" -g "u:$W/duty:inside" -p $$ 1ms \
 				>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
 			assert_ended_well "TERM at $call $n" 15
 			grep -q -e '--- SIGTERM' "$T/trace" || break

@@ -395,6 +395,11 @@ static void behind_a_breakpoint(void **state)
 	expect(t, "prog;main;gated;asm_exc_int3_[k];vfs_read_[k] 1\n"
 		  "prog;main;leaf;[truncated]_[k];asm_exc_int3_[k];vfs_read_[k] 1\n"
 		  "prog;main;leaf;other_entry_[k];vfs_read_[k] 1\n");
+	/* stepping over the copied instruction */
+	k.flags = 0;
+	k.kernel[1] = KERNEL - 0x8;
+	k.user[0] = TRAP;
+	feed(t, &k);
 	/* no trace of the gate but in the first, where the return address may be off already */
 	assert_int_equal(collect_account(t->c, &a, gates), 0);
 	assert_int_equal(gates[0].doubtful, 2);

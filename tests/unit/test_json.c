@@ -39,6 +39,14 @@ static void whole_value(void **state)
 	json_array_end(&j);
 	json_key(&j, "h");
 	json_hex(&j, 0xffffffff81000000ull);
+	json_key(&j, "d");
+	json_array_begin(&j);
+	json_decimal(&j, 9876, 4);
+	json_decimal(&j, 10000, 4);
+	json_decimal(&j, 50, 4);
+	json_decimal(&j, 7, 0);
+	json_decimal(&j, UINT64_MAX, 18);
+	json_array_end(&j);
 	json_key(&j, "s");
 	json_string(&j, NULL);
 	json_object_end(&j);
@@ -46,7 +54,9 @@ static void whole_value(void **state)
 	fclose(f);
 	assert_string_equal(text, "{\"a\\\"b\":18446744073709551615,\"list\":"
 				  "[-9223372036854775808,[],{},true,false,null],"
-				  "\"h\":\"0xffffffff81000000\",\"s\":null}\n");
+				  "\"h\":\"0xffffffff81000000\","
+				  "\"d\":[0.9876,1.0000,0.0050,7,18.446744073709551615],"
+				  "\"s\":null}\n");
 	free(text);
 }
 

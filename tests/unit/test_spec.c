@@ -259,12 +259,47 @@ static void release_twice(void **state)
 	gate_spec_release(NULL);
 }
 
+/* A point alone needs no natural end; whatever else is wrong is refused as ever. */
+static void points(void **state)
+{
+	static const char *const fine[] = {
+		"u:/a:f",	"u:/a:f+4",	     "ur:/a:f",
+		"kr:f",		"U:/a:p:n",	     "t:sched:sched_switch",
+		"syscall:read", "u::std::f(int...)",
+	};
+	static const char *const bad[] = {
+		"u:/a:f..u:/a:g", "t:a:b..t:c:d..t:e:f", "u:/a:f..", "..u:/a:f", "f", "", "-p",
+	};
+	struct gate_spec spec = {};
+	char why[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
+		if (gate_spec_parse_point(fine[i], &spec, why, sizeof(why)))
+			fail_msg("%s: %s", fine[i], why);
+		assert_string_equal(spec.text, fine[i]);
+		assert_non_null(spec.begin.func);
+		assert_null(spec.end.func);
+		assert_false(spec.pair);
+		gate_spec_release(&spec);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		why[0] = '\0';
+		if (gate_spec_parse_point(bad[i], &spec, why, sizeof(why)) != -EINVAL)
+			fail_msg("%s was accepted", bad[i]);
+		assert_true(why[0]);
+		assert_null(spec.text);
+	}
+	assert_int_equal(gate_spec_parse_point("u:/a:f..u:/a:g", &spec, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "is a pair: one point is expected here"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepted),	 cmocka_unit_test(refused),
 		cmocka_unit_test(long_texts),	 cmocka_unit_test(perf_flags),
-		cmocka_unit_test(release_twice),
+		cmocka_unit_test(release_twice), cmocka_unit_test(points),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

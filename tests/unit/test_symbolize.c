@@ -350,6 +350,39 @@ static void test_replaced(void **state)
 	free(other);
 }
 
+/* A file is held on to when it is heard of, and read when the first name is asked for. */
+static void test_read_late(void **state)
+{
+	struct world *w = *state;
+	char *path = fixtures_compile(&w->fx, "prog", "prog.s", boundary_s, ""), *bytes;
+	uint64_t base = map_file(w, path), first = file_offset(path, "first");
+	struct ring_mmap mm = {
+		.start = base, .len = 4096, .dev_major = 8, .dev_minor = 1, .path = path};
+	struct symbolize *s = symbolizer(w, NULL);
+	struct stat st;
+	FILE *f;
+
+	assert_int_equal(stat(path, &st), 0);
+	mm.ino = st.st_ino;
+	bytes = malloc(st.st_size);
+	assert_non_null(bytes);
+	f = fopen(path, "r+");
+	assert_non_null(f);
+	assert_int_equal(fread(bytes, 1, st.st_size, f), st.st_size);
+	/* From now on it is garbage in the same place, and then again what it was. */
+	rewind(f);
+	assert_true(fputs("garbage", f) >= 0 && !fflush(f));
+	symbolize_see(s, getpid(), &mm);
+	rewind(f);
+	assert_int_equal(fwrite(bytes, 1, st.st_size, f), st.st_size);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(unlink(path), 0);
+	expect(s, user_frame(w, base + first, false), "first");
+	symbolize_free(s);
+	free(bytes);
+	free(path);
+}
+
 static void test_kept_open(void **state)
 {
 	struct world *w = *state;
@@ -664,6 +697,7 @@ int main(void)
 		TEST(test_names),
 		TEST(test_stripped),
 		TEST(test_replaced),
+		TEST(test_read_late),
 		TEST(test_kept_open),
 		TEST(test_no_file),
 		TEST(test_damaged_files),

@@ -18,6 +18,9 @@ GATED void burn_plain(uint64_t ns);
 GATED void interrupted(void);
 GATED void on_usr1(int sig);
 unsigned int tiny(unsigned int x);
+unsigned int tiny_direct(unsigned int x) __attribute__((noplt));
+GATED void call_direct(uint64_t ns);
+void tail_caller(uint64_t ns);
 void picked(uint64_t ns);
 void last_call(uint64_t ns);
 void never_returns(uint64_t ns) __attribute__((noreturn, used));
@@ -44,6 +47,17 @@ void call_tiny(uint64_t ns)
 	while (wl_cpu_ns() < end)
 		for (int i = 0; i < 20000; i++)
 			x = tiny(x);
+}
+
+/* The same without a stub: -fno-plt calls through the table itself. */
+void call_direct(uint64_t ns)
+{
+	uint64_t end = wl_cpu_ns() + ns;
+	unsigned int x = 0;
+
+	while (wl_cpu_ns() < end)
+		for (int i = 0; i < 20000; i++)
+			x = tiny_direct(x);
 }
 
 void burn_plain(uint64_t ns)
@@ -86,6 +100,16 @@ void never_returns(uint64_t ns)
 	exit(0);
 }
 
+/* Its frame is gone when it jumps: what is left of it would be another function's. */
+__asm__(".text\n"
+	".type tail_caller, @function\n"
+	"tail_caller:\n"
+	"	push %rbp\n"
+	"	mov %rsp, %rbp\n"
+	"	pop %rbp\n"
+	"	jmp burn_plain\n"
+	".size tail_caller, . - tail_caller\n");
+
 /* The call is the last instruction: its return address is the next function's. */
 __asm__(".text\n"
 	".type last_call, @function\n"
@@ -106,7 +130,7 @@ int main(int argc, char **argv)
 	struct wl wl;
 	int c;
 
-	wl_init(&wl, "[-b MS] vdso|plt|ifunc|signal|noreturn");
+	wl_init(&wl, "[-b MS] vdso|plt|noplt|ifunc|signal|tail|noreturn");
 	while ((c = getopt(argc, argv, WL_OPTS "b:")) != -1) {
 		if (wl_option(&wl, c, optarg))
 			continue;
@@ -122,6 +146,10 @@ int main(int argc, char **argv)
 		ask_time(burn_for);
 	else if (!strcmp(mode, "plt"))
 		call_tiny(burn_for);
+	else if (!strcmp(mode, "noplt"))
+		call_direct(burn_for);
+	else if (!strcmp(mode, "tail"))
+		tail_caller(burn_for);
 	else if (!strcmp(mode, "ifunc"))
 		call_picked(burn_for);
 	else if (!strcmp(mode, "signal") && signal(SIGUSR1, on_usr1) != SIG_ERR)

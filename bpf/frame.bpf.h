@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_FRAME_BPF_H
+#define SAMPLEGATE_FRAME_BPF_H
+
+/*
+ * Frames on the kernel side: begin, end, and what is told about the slow ones. The maps are sized
+ * by user space before loading. The tool's object has its struct glitchrec_config as
+ * frame_cfg. What does the work are functions of their own, with numbers as arguments: the verifier
+ * checks each once, and every kind of program can call them.
+ */
+
+#include "compat.bpf.h"
+#include "frame.h"
+#include "gate.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct frame_key);
+	__type(value, struct frame);
+} frames SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct frame_thread);
+} frame_threads SEC(".maps");
+
+/* Frames whose deadline has passed: who inserts or deletes the entry, counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct frame_key);
+	__type(value, __u64);
+} frames_passed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct frame_block);
+} blocks SEC(".maps");
+
+/* What a new entry of `blocks` is made from: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct frame_block);
+} no_block SEC(".maps");
+
+/* Frames that a process has begun and that outlive its threads: 0 or less is none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __s64);
+} frame_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct frame_counts);
+} frame_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct frame_fast);
+} fast_frames SEC(".maps");
+
+/* In one order for all CPUs, and without a context to write it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} notices SEC(".maps");
+
+struct frame_control frame_control SEC(".data.frames");
+
+static __always_inline struct frame_counts *frame_counts_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&frame_counts, &zero);
+}
+
+/* ---- notices ---- */
+
+/* To be submitted or discarded; NULL: no room. */
+static __always_inline struct frame_notice *frame_notice(void)
+{
+	return bpf_ringbuf_reserve(&notices, sizeof(struct frame_notice), 0);
+}
+
+/* A word to the reader that has no frame to tell of. */
+static __always_inline void frame_notify(__u32 kind, __u32 cause, __u32 process)
+{
+	struct frame_notice *n = frame_notice();
+
+	if (!n)
+		return;
+	n->kind = kind;
+	n->cause = cause;
+	n->process = process;
+	n->has_stack = 0;
+	bpf_ringbuf_submit(n, 0);
+}
+
+/* Fills in a notice of a frame, whose entry is read in place: the stack has not much room. */
+static __always_inline void frame_describe(struct frame_notice *n, const struct frame_key *key,
+					   const struct frame *f, __u64 end_ns)
+{
+	struct frame_block *b = NULL;
+	__u32 opener = f->opener;
+
+	n->key = *key;
+	n->begin_ns = f->begin_ns;
+	n->end_ns = end_ns;
+	n->opener = opener;
+	n->process = f->process;
+	n->pid = f->pid;
+	n->tid = f->tid;
+	n->begin_cpu = f->cpu;
+	n->end_cpu = bpf_get_smp_processor_id();
+	__builtin_memcpy(n->comm, f->comm, sizeof(n->comm));
+	n->off_ns = n->longest_ns = n->longest_at_ns = 0;
+	n->has_stack = 0;
+	n->pad = 0;
+	if (f->blocked)
+		b = bpf_map_lookup_elem(&blocks, &opener);
+	if (b && b->begin_ns == n->begin_ns) {
+		n->off_ns = b->off_ns;
+		n->longest_ns = b->longest_ns;
+		n->longest_at_ns = b->longest_at_ns;
+		if (b->longest_ns) {
+			const void *from = b->newest & 1 ? &b->stacks[0] : &b->stacks[1];
+
+			n->has_stack = !bpf_probe_read_kernel(&n->stack, sizeof(n->stack), from);
+		}
+	}
+}
+
+/* ---- begin ---- */
+
+static __always_inline void frame_process_count(__u32 process, __s64 n)
+{
+	__s64 *count = bpf_map_lookup_elem(&frame_processes, &process), first = n;
+
+	if (!count && n > 0) {
+		if (!bpf_map_update_elem(&frame_processes, &process, &first, BPF_NOEXIST))
+			return;
+		count = bpf_map_lookup_elem(&frame_processes, &process);
+	}
+	if (count)
+		gate_count(*count, n);
+}
+
+/* Whether a frame can outlive the thread that began it. */
+static __always_inline bool frame_outlives_threads(void)
+{
+	return frame_cfg.key != FRAME_BY_THREAD && !frame_cfg.natural;
+}
+
+/*
+ * One more begin of the frame (value, space), by the current thread: id and process as gates name
+ * it. 1 if it is inside now, 0 if there was no room.
+ *
+ * Frames of one thread's key are changed by that thread alone. Others can end on one CPU while they
+ * are begun again on another: so the entry is looked for once more after the count went up, and
+ * frame_leave() looks at the count once more after it has deleted the entry.
+ */
+__noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process)
+{
+	struct frame_key key = {.value = value, .process = space};
+	struct frame_counts *c = frame_counts_here();
+	struct gate_stats *st = gate_stats_of(0);
+	struct frame fresh = {.depth = 1, .opener = id, .process = process};
+	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+
+	if (!c || !st)
+		return 0;
+	if (f) {
+		gate_count(f->depth, 1);
+		if (frame_cfg.key == FRAME_BY_THREAD || bpf_map_lookup_elem(&frames, &key))
+			return 1;
+	}
+	fresh.begin_ns = bpf_ktime_get_ns();
+	fresh.cpu = bpf_get_smp_processor_id();
+	fresh.pid = process;
+	fresh.tid = id & GATE_ID_IDLE ? 0 : id;
+	if (frame_cfg.shared.pidns_inum) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		fresh.pid = compat_task_tgid(task, frame_cfg.shared.pidns_inum);
+		fresh.tid = compat_task_tid(task, frame_cfg.shared.pidns_inum);
+	}
+	bpf_get_current_comm(fresh.comm, sizeof(fresh.comm));
+	if (bpf_map_update_elem(&frames, &key, &fresh, BPF_NOEXIST)) {
+		f = bpf_map_lookup_elem(&frames, &key);
+		if (!f) {
+			gate_count(c->no_room, 1);
+			return 0;
+		}
+		gate_count(f->depth, 1);
+		return 1;
+	}
+	gate_count(st->opens, 1);
+	gate_count(frame_control.open, 1);
+	if (frame_outlives_threads())
+		frame_process_count(process, 1);
+	if (!frame_control.begun)
+		frame_control.begun = 1;
+	if (frame_control.want_notice) {
+		frame_control.want_notice = 0;
+		frame_notify(FRAME_NOTICE_BEGAN, 0, process);
+	}
+	return 1;
+}
+
+/* ---- end ---- */
+
+/* A frame that was no glitch. */
+static __always_inline void frame_was_fast(__u64 begin_ns, __u64 end_ns)
+{
+	__u32 zero = 0;
+	struct frame_fast *fast = bpf_map_lookup_elem(&fast_frames, &zero);
+	__u64 at;
+
+	if (!fast)
+		return;
+	at = fast->n++ & (FRAME_FAST_N - 1);
+	fast->last[at].begin_ns = begin_ns;
+	fast->last[at].end_ns = end_ns;
+}
+
+static __always_inline void frame_account(__u64 begin_ns, __u64 end_ns, __u32 cause, bool late,
+					  bool told)
+{
+	struct frame_counts *c = frame_counts_here();
+	struct gate_stats *st = gate_stats_of(0);
+
+	if (!c || !st)
+		return;
+	if (late)
+		gate_count(c->glitches, 1);
+	if (late && !told)
+		gate_count(c->unnoticed, 1);
+	if (cause < FRAME_CAUSES) {
+		gate_count(c->abandoned[cause], 1);
+		return;
+	}
+	gate_count(c->ended, 1);
+	gate_account_period(st, begin_ns, end_ns);
+	if (end_ns - begin_ns > c->slowest_ns)
+		c->slowest_ns = end_ns - begin_ns;
+	if (!late)
+		frame_was_fast(begin_ns, end_ns);
+}
+
+/* frame_leave(): it is over, but has to be begun again at once. */
+#define FRAME_BEGUN_AGAIN 2
+
+/*
+ * One end of the frame, for a cause (enum frame_cause, and FRAME_WHOLE). 0: there is none; else 1,
+ * or FRAME_BEGUN_AGAIN.
+ */
+__noinline int frame_leave(__u64 value, __u32 space, __u32 how)
+{
+	struct frame_key key = {.value = value, .process = space};
+	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+	__u32 cause = how & 7, opener, process;
+	struct frame_notice *n = NULL;
+	__u64 begin, now, told = 0;
+	bool late, passed, blocked;
+
+	if (!f)
+		return 0;
+	gate_count(f->depth, -1);
+	if (!(how & FRAME_WHOLE) && *(volatile __s64 *)&f->depth > 0)
+		return 1;
+	now = bpf_ktime_get_ns();
+	begin = f->begin_ns;
+	opener = f->opener;
+	process = f->process;
+	passed = f->passed;
+	blocked = f->blocked;
+	if (now < begin)
+		now = begin;
+	late = passed || (frame_cfg.threshold_ns && now - begin > frame_cfg.threshold_ns);
+	/* Before the entry goes: it can be somebody else's then. */
+	if (late) {
+		n = frame_notice();
+		if (n) {
+			/* Not asked of n again: old verifiers take it for possibly NULL each time.
+			 */
+			told = 1;
+			barrier_var(told);
+			frame_describe(n, &key, f, now);
+		}
+	}
+	if (bpf_map_delete_elem(&frames, &key)) {
+		if (told)
+			bpf_ringbuf_discard(n, 0);
+		return 1;
+	}
+	if (told) {
+		n->kind = FRAME_NOTICE_END;
+		n->cause = cause;
+		bpf_ringbuf_submit(n, 0);
+	}
+	frame_account(begin, now, cause, late, told);
+	gate_count(frame_control.open, -1);
+	if (passed && !bpf_map_delete_elem(&frames_passed, &key))
+		gate_count(frame_control.passed, -1);
+	if (blocked)
+		bpf_map_delete_elem(&blocks, &opener);
+	if (frame_outlives_threads()) {
+		bpf_map_delete_elem(&frame_threads, &opener);
+		frame_process_count(process, -1);
+	}
+	/* Begun again before it was deleted, and whoever did that has seen it there. */
+	if (frame_cfg.key != FRAME_BY_THREAD && !(how & FRAME_WHOLE) && f->begin_ns == begin &&
+	    *(volatile __s64 *)&f->depth > 0)
+		return FRAME_BEGUN_AGAIN;
+	return 1;
+}
+
+/* frame_leave() by the current thread, and what follows: from here, since stacks add up. */
+static __always_inline int frame_end(const struct frame_key *key, __u32 how)
+{
+	int ended = frame_leave(key->value, key->process, how);
+
+	if (ended == FRAME_BEGUN_AGAIN) {
+		struct gate_self self = gate_current(false);
+
+		frame_enter(key->value, key->process, self.id, self.process);
+	}
+	return ended;
+}
+
+_Static_assert(FRAME_ENDED <= 7, "a cause is three bits");
+
+/* The deadline of the frame that began at begin_ns (0: whichever) has passed. 1: just now. */
+__noinline int frame_pass(__u64 value, __u32 space, __u64 begin_ns)
+{
+	struct frame_key key = {.value = value, .process = space};
+	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+	__u64 began;
+
+	if (!f || f->passed || (begin_ns && f->begin_ns != begin_ns))
+		return 0;
+	began = f->begin_ns;
+	if (bpf_map_update_elem(&frames_passed, &key, &began, BPF_NOEXIST))
+		return 0;
+	gate_count(frame_control.passed, 1);
+	f->passed = 1;
+	/* It ended meanwhile, and whoever ended it did not know. */
+	if (!bpf_map_lookup_elem(&frames, &key) && !bpf_map_delete_elem(&frames_passed, &key))
+		gate_count(frame_control.passed, -1);
+	return 1;
+}
+
+/* ---- threads ---- */
+
+/* The frame that a thread is inside. False: none. */
+static __always_inline bool frame_of_thread(__u32 id, struct frame_key *key)
+{
+	struct frame_thread *t;
+
+	key->process = key->pad = 0;
+	if (frame_cfg.key == FRAME_BY_THREAD) {
+		key->value = id;
+		return true;
+	}
+	t = bpf_map_lookup_elem(&frame_threads, &id);
+	if (!t)
+		return false;
+	key->value = t->key.value;
+	key->process = t->key.process;
+	return true;
+}
+
+/* The key of the current thread's frame at a point with this argument. */
+static __always_inline void frame_key_here(__u32 id, __u32 process, __u64 arg,
+					   struct frame_key *key)
+{
+	key->process = key->pad = 0;
+	switch (frame_cfg.key) {
+	case FRAME_BY_THREAD:
+		key->value = id;
+		break;
+	case FRAME_BY_PROCESS:
+		key->value = process;
+		break;
+	case FRAME_BY_ARG:
+		key->value = arg;
+		if (frame_cfg.key_of_process)
+			key->process = process;
+		break;
+	default:
+		key->value = 0;
+		break;
+	}
+}
+
+/* The current thread begins a frame with this argument. */
+__noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg)
+{
+	struct frame_thread mine = {.depth = 1}, *t;
+
+	frame_key_here(id, process, arg, &mine.key);
+	if (frame_cfg.key != FRAME_BY_THREAD && frame_cfg.natural) {
+		t = bpf_map_lookup_elem(&frame_threads, &id);
+		if (t) {
+			t->depth++;
+			return 1;
+		}
+	}
+	if (!frame_enter(mine.key.value, mine.key.process, id, process))
+		return 0;
+	if (frame_cfg.key != FRAME_BY_THREAD)
+		bpf_map_update_elem(&frame_threads, &id, &mine, BPF_ANY);
+	return 1;
+}
+
+/*
+ * A thread leaves the frame that it is inside by its own begin: a natural end, or what took its
+ * place. 0 if it was in none.
+ */
+__noinline int frame_thread_leave(__u32 id, __u32 how)
+{
+	struct frame_thread *t;
+	struct frame_key key;
+
+	if (!frame_of_thread(id, &key))
+		return 0;
+	if (frame_cfg.key != FRAME_BY_THREAD) {
+		t = bpf_map_lookup_elem(&frame_threads, &id);
+		if (t && t->depth > 1 && !(how & FRAME_WHOLE)) {
+			t->depth--;
+			return 1;
+		}
+		bpf_map_delete_elem(&frame_threads, &id);
+		/* The others that are inside the same frame stay there. */
+		how &= ~FRAME_WHOLE;
+	}
+	return frame_end(&key, how);
+}
+
+/* ---- off the CPU ---- */
+
+/* The open frame that a thread has begun. */
+static __always_inline struct frame *frame_begun_by(__u32 id)
+{
+	struct frame_key key;
+	struct frame *f;
+
+	if (!frame_of_thread(id, &key))
+		return NULL;
+	f = bpf_map_lookup_elem(&frames, &key);
+	return f && f->opener == id ? f : NULL;
+}
+
+/* Where the stack of a block that begins now goes; NULL: no room. */
+static __always_inline struct frame_block *frame_block_begin(__u32 id, struct frame *f, __u64 now)
+{
+	struct frame_block *b = bpf_map_lookup_elem(&blocks, &id);
+	__u32 zero = 0;
+
+	if (!b) {
+		void *none = bpf_map_lookup_elem(&no_block, &zero);
+
+		if (none)
+			bpf_map_update_elem(&blocks, &id, none, BPF_NOEXIST);
+		b = bpf_map_lookup_elem(&blocks, &id);
+	}
+	if (!b) {
+		struct frame_counts *c = frame_counts_here();
+
+		if (c)
+			gate_count(c->no_block, 1);
+		return NULL;
+	}
+	if (b->begin_ns != f->begin_ns) {
+		b->off_ns = b->longest_ns = b->longest_at_ns = 0;
+		b->newest = 0;
+		b->begin_ns = f->begin_ns;
+	}
+	b->since_ns = now;
+	f->blocked = 1;
+	return b;
+}
+
+static __always_inline void frame_block_end(__u32 id, struct frame *f, __u64 now)
+{
+	struct frame_block *b;
+	__u64 ns;
+
+	if (!f->blocked)
+		return;
+	b = bpf_map_lookup_elem(&blocks, &id);
+	if (!b || !b->since_ns || b->begin_ns != f->begin_ns)
+		return;
+	ns = now > b->since_ns ? now - b->since_ns : 0;
+	b->off_ns += ns;
+	if (ns > b->longest_ns) {
+		b->longest_ns = ns;
+		b->longest_at_ns = b->since_ns;
+		b->newest ^= 1; /* the next one goes to the other */
+	}
+	b->since_ns = 0;
+}
+
+#endif

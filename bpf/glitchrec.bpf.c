@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * glitchrec, kernel side: frames at their points, samples of all CPUs into the flight recorder, and
+ * what the threads inside frames do off the CPU. Gate 0 is the frame, gate 1 the deadline point if
+ * there is one; objects are loaded for them as for gatedprof's gates.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "glitchrec.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct glitchrec_config frame_cfg = {};
+
+/* The part that the shared programs know. */
+#define cfg frame_cfg.shared
+
+int frame_thread_enter(__u32 id, __u32 process, __u64 arg);
+int frame_thread_leave(__u32 id, __u32 how);
+
+#define gate_frame_begin(id, process, arg) frame_thread_enter(id, process, arg)
+#define gate_frame_end(id, cause)	   frame_thread_leave(id, cause)
+
+#include "compat.bpf.h"
+#include "loss.bpf.h"
+#include "gate.bpf.h"
+#include "frame.bpf.h"
+#include "arg.bpf.h"
+
+#define probe_entry_arg(ctx) arg_from_regs(ctx, &frame_cfg.begin_arg)
+
+#include "target.bpf.h"
+#include "probes.bpf.h"
+
+/* ---- ends that do not come ---- */
+
+static __always_inline void thread_gone(__u32 id, __u32 cause, bool all)
+{
+	/* A user function's: gate_undo() has told. */
+	if (cfg.info.flags & GATE_F_FRAME)
+		return;
+	if (!all && (cfg.info.flags & GATE_F_KERNEL))
+		return;
+	if (frame_cfg.natural || frame_cfg.key == FRAME_BY_THREAD)
+		frame_thread_leave(id, cause | FRAME_WHOLE);
+}
+
+/*
+ * Frames by argument can't be found by their process here: user space looks through them. Those
+ * that end in the kernel and are no process's own, as a disk's request, may end without it.
+ */
+static __always_inline void process_gone(__u32 process, __u32 cause, bool all)
+{
+	__s64 *count;
+
+	if (!frame_outlives_threads())
+		return;
+	if ((cfg.info.flags & GATE_F_KERNEL) && (!all || !frame_cfg.key_of_process))
+		return;
+	if (frame_cfg.key == FRAME_BY_PROCESS) {
+		frame_leave(process, 0, cause | FRAME_WHOLE);
+	} else {
+		count = bpf_map_lookup_elem(&frame_processes, &process);
+		if (count && *count > 0)
+			frame_notify(FRAME_NOTICE_PROCESS_GONE, cause, process);
+	}
+	if (all)
+		bpf_map_delete_elem(&frame_processes, &process);
+}
+
+#define life_thread_gone(id, cause, all)       thread_gone(id, cause, all)
+#define life_process_gone(process, cause, all) process_gone(process, cause, all)
+
+#include "life.bpf.h"
+#include "stack.bpf.h"
+#include "emit.bpf.h"
+
+/* ---- points without a stack pointer ---- */
+
+static __always_inline int point_begin(__u64 arg)
+{
+	struct gate_stats *st = gate_stats_of(0);
+	struct gate_self self;
+
+	if (!may_pass() || !st)
+		return 0;
+	self = gate_current(false);
+	gate_count(st->entries, 1);
+	/* A system call that is entered while inside: its exit was missed. */
+	if ((cfg.info.flags & GATE_F_NO_NESTING) &&
+	    frame_thread_leave(self.id, FRAME_UNWOUND | FRAME_WHOLE))
+		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
+	frame_thread_enter(self.id, self.process, arg);
+	return 0;
+}
+
+static __always_inline int point_end(__u64 arg)
+{
+	struct gate_stats *st = gate_stats_of(0);
+	struct gate_self self;
+	struct frame_key key;
+	int ended;
+
+	if (!may_pass() || !st)
+		return 0;
+	self = gate_current(false);
+	if (frame_cfg.natural) {
+		ended = frame_thread_leave(self.id, FRAME_ENDED);
+	} else {
+		frame_key_here(self.id, self.process, arg, &key);
+		ended = frame_end(&key, FRAME_ENDED);
+	}
+	if (!ended)
+		gate_count(st->unbalanced, 1);
+	return 0;
+}
+
+static __always_inline int point_deadline(__u64 arg)
+{
+	struct frame_notice *n;
+	struct frame_key key;
+	struct gate_self self;
+	struct frame *f;
+
+	if (!may_pass())
+		return 0;
+	self = gate_current(false);
+	frame_key_here(self.id, self.process, arg, &key);
+	if (!frame_pass(key.value, key.process, 0))
+		return 0;
+	f = bpf_map_lookup_elem(&frames, &key);
+	if (!f)
+		return 0;
+	n = frame_notice();
+	if (!n)
+		return 0;
+	frame_describe(n, &key, f, 0);
+	n->kind = FRAME_NOTICE_DEADLINE;
+	n->cause = FRAME_ENDED;
+	bpf_ringbuf_submit(n, 0);
+	return 0;
+}
+
+#define begin_arg    (&frame_cfg.begin_arg)
+#define end_arg	     (&frame_cfg.end_arg)
+#define deadline_arg (&frame_cfg.deadline_arg)
+
+SEC("?kprobe/probe_open")
+int probe_open(struct pt_regs *ctx)
+{
+	return point_begin(arg_from_regs(ctx, begin_arg));
+}
+
+SEC("?kprobe/probe_close")
+int probe_close(struct pt_regs *ctx)
+{
+	return point_end(arg_from_regs(ctx, end_arg));
+}
+
+SEC("?kprobe/probe_deadline")
+int probe_deadline(struct pt_regs *ctx)
+{
+	return point_deadline(arg_from_regs(ctx, deadline_arg));
+}
+
+SEC("?tp/probe/open")
+int tracepoint_open(void *ctx)
+{
+	return point_begin(arg_from_record(ctx, begin_arg));
+}
+
+SEC("?tp/probe/close")
+int tracepoint_close(void *ctx)
+{
+	return point_end(arg_from_record(ctx, end_arg));
+}
+
+SEC("?tp/probe/deadline")
+int tracepoint_deadline(void *ctx)
+{
+	return point_deadline(arg_from_record(ctx, deadline_arg));
+}
+
+SEC("?fentry/probe")
+int fentry_open(__u64 *ctx)
+{
+	return point_begin(arg_from_fentry(ctx, begin_arg));
+}
+
+SEC("?fentry/probe")
+int fentry_close(__u64 *ctx)
+{
+	return point_end(arg_from_fentry(ctx, end_arg));
+}
+
+SEC("?fentry/probe")
+int fentry_deadline(__u64 *ctx)
+{
+	return point_deadline(arg_from_fentry(ctx, deadline_arg));
+}
+
+/* A return: no arguments. */
+SEC("?fexit/probe")
+int fexit_open(void *ctx)
+{
+	return point_begin(0);
+}
+
+SEC("?fexit/probe")
+int fexit_close(void *ctx)
+{
+	return point_end(0);
+}
+
+SEC("?fexit/probe")
+int fexit_deadline(void *ctx)
+{
+	return point_deadline(0);
+}
+
+/* ---- the sample ---- */
+
+struct frame_scan {
+	__u64 now;
+	__u64 oldest; /* begin of the oldest frame whose deadline has not passed */
+};
+
+static long scan_frame(struct bpf_map *map, struct frame_key *key, struct frame *f,
+		       struct frame_scan *scan)
+{
+	__u64 begin = f->begin_ns;
+
+	if (f->passed)
+		return 0;
+	if (begin + frame_cfg.threshold_ns < scan->now)
+		frame_pass(key->value, key->process, begin);
+	else if (begin < scan->oldest)
+		scan->oldest = begin;
+	return 0;
+}
+
+/*
+ * Looks for frames that have just passed their deadline, when one may have: the frames that begin
+ * after this look can't before a whole threshold is over.
+ */
+static __always_inline void scan_frames(__u64 now)
+{
+	struct frame_scan scan = {.now = now, .oldest = now};
+
+	if (*(volatile __s64 *)&frame_control.open <= 0 || now < frame_control.scan_ns)
+		return;
+	frame_control.scan_ns = now + frame_cfg.threshold_ns;
+	bpf_for_each_map_elem(&frames, scan_frame, &scan, 0);
+	frame_control.scan_ns = scan.oldest + frame_cfg.threshold_ns;
+}
+
+static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_vma)
+{
+	struct tick_counters *c = loss_counters();
+	__u64 head_bytes = sizeof(struct sample_record) + 8, bytes, *gates, user_sp = 0;
+	struct sample_record *rec;
+	struct gate_self self;
+	bool user_mode, armed;
+
+	if (!c)
+		return 0;
+	c->runs++;
+	c->runs_weight += ctx->sample_period;
+	c->seen++;
+	user_mode = compat_user_mode(ctx);
+	if (user_mode ? cfg.exclude_user : cfg.exclude_kernel) {
+		c->filtered++;
+		return 0;
+	}
+	self = gate_current(has_find_vma);
+	/* Finds out that a function was left without notice. */
+	if ((cfg.info.flags & GATE_F_FRAME) && *(volatile __s64 *)&gate_control.openings) {
+		if (user_mode)
+			user_sp = ctx->sp;
+		if (has_find_vma)
+			gate_check_vma(0, self.id, self.process, user_sp, cfg.max_open_ns);
+		else
+			gate_check_plain(0, self.id, self.process, user_sp, cfg.max_open_ns);
+	}
+	/* Kernels with bpf_find_vma() have bpf_for_each_map_elem(); elsewhere user space looks. */
+	if (has_find_vma && frame_cfg.watch_arm)
+		scan_frames(bpf_ktime_get_ns());
+	armed = *(volatile __s64 *)&frame_control.passed > 0;
+	if (!frame_cfg.keep_all && !armed) {
+		c->outside++;
+		return 0;
+	}
+
+	rec = emit_scratch();
+	if (!rec) {
+		c->lost_scratch++;
+		return 0;
+	}
+	gates = (void *)(rec + 1);
+	gates[0] = armed ? FRAME_SAMPLE_ARMED : 0;
+	rec->return_addr = 0;
+	rec->return_gate = 0;
+	rec->time_ns = bpf_ktime_get_ns();
+	rec->period = ctx->sample_period;
+	rec->pid = self.process;
+	rec->tid = self.id & GATE_ID_IDLE ? 0 : self.id;
+	if (cfg.pidns_inum) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		rec->pid = compat_task_tgid(task, cfg.pidns_inum);
+		rec->tid = compat_task_tid(task, cfg.pidns_inum);
+	}
+	rec->cpu = bpf_get_smp_processor_id();
+	rec->version = SAMPLE_VERSION;
+	rec->gate_words = 1;
+	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
+	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames);
+	if (emit_record(ctx, rec, bytes))
+		c->lost_ring++;
+	else
+		c->kept++;
+	return 0;
+}
+
+SEC("?perf_event")
+int sample_plain(struct compat_sample_ctx *ctx)
+{
+	return sample(ctx, false);
+}
+
+/* With bpf_find_vma(), since Linux 5.17 (7c7e3d31e785). */
+SEC("?perf_event")
+int sample_vma(struct compat_sample_ctx *ctx)
+{
+	return sample(ctx, true);
+}
+
+/* ---- off the CPU ---- */
+
+static __always_inline void switch_out(void *ctx, struct task_struct *prev, __u64 now)
+{
+	__u32 id = BPF_CORE_READ(prev, pid);
+	struct frame *f = id ? frame_begun_by(id) : NULL;
+	struct frame_block *b;
+	struct frame_stack *to;
+
+	if (!f)
+		return;
+	b = frame_block_begin(id, f, now);
+	if (!b)
+		return;
+	to = b->newest & 1 ? &b->stacks[1] : &b->stacks[0];
+	to->rec.time_ns = now;
+	to->rec.pid = f->pid;
+	to->rec.tid = f->tid;
+	to->rec.period = 1;
+	to->rec.version = SAMPLE_VERSION;
+	to->rec.cpu = bpf_get_smp_processor_id();
+	to->rec.gate_words = 0;
+	to->rec.return_addr = 0;
+	bpf_get_current_comm(to->rec.comm, sizeof(to->rec.comm));
+	stack_capture(ctx, false, &to->rec, sizeof(to->rec), FRAME_STACK_FRAMES,
+		      FRAME_STACK_FRAMES);
+}
+
+/* Arguments: whether preempted, the thread that leaves, the one that comes. */
+SEC("?raw_tp/sched_switch")
+int on_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *prev, *next;
+	struct frame *f;
+	__u64 now;
+	__u32 id;
+
+	if (*(volatile __s64 *)&frame_control.open <= 0)
+		return 0;
+	prev = (void *)ctx->args[1];
+	next = (void *)ctx->args[2];
+	now = bpf_ktime_get_ns();
+	id = BPF_CORE_READ(next, pid);
+	f = id ? frame_begun_by(id) : NULL;
+	if (f)
+		frame_block_end(id, f, now);
+	switch_out(ctx, prev, now);
+	return 0;
+}
+
+/* ---- what user space asks for ---- */
+
+/* A frame (value, process, begin_ns) is past its deadline. */
+SEC("?raw_tp")
+int pass_frame(struct bpf_raw_tracepoint_args *ctx)
+{
+	frame_pass(ctx->args[0], ctx->args[1], ctx->args[2]);
+	return 0;
+}
+
+/* A frame (value, process, begin_ns) will never end, for a cause. */
+SEC("?raw_tp")
+int close_frame(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct frame_key key = {.value = ctx->args[0], .process = ctx->args[1]};
+	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+
+	if (f && f->begin_ns == ctx->args[2])
+		frame_leave(key.value, key.process, (ctx->args[3] & 7) | FRAME_WHOLE);
+	return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_PROBES_BPF_H
+#define SAMPLEGATE_PROBES_BPF_H
+
+/*
+ * The programs that watch one user function from its entry to wherever it is left, and what every
+ * program of a gate begins with. The tool's object has its struct gatedprof_config as cfg.
+ */
+
+#include "compat.bpf.h"
+#include "gate.bpf.h"
+#include "jump.bpf.h"
+#include "target.bpf.h"
+
+/* GATE_SCOPE_FRAME: the argument that names the frame; defined by the tool that wants one. */
+#ifndef probe_entry_arg
+#define probe_entry_arg(ctx) 0
+#endif
+
+static __always_inline struct gate_ref this_gate(void)
+{
+	struct gate_ref g = {
+		.gate = cfg.gate,
+		.scope = cfg.info.scope,
+		.flags = cfg.info.flags,
+		.first_scope = cfg.info.first_scope,
+	};
+
+	return g;
+}
+
+static __always_inline bool may_pass(void)
+{
+	return *(volatile __u32 *)&gate_control.armed && (!cfg.test_targets || current_is_target());
+}
+
+static __always_inline int frame_open(struct pt_regs *ctx, bool has_find_vma)
+{
+	struct gate_ref g = this_gate();
+	struct gate_self self;
+	__u64 ra = 0;
+
+	if (!may_pass())
+		return 0;
+	if (g.flags & GATE_F_INSTANT) {
+		struct gate_stats *st = gate_stats_of(g.gate);
+
+		if (st) {
+			gate_count(st->entries, 1);
+			gate_count(st->opens, 1);
+			gate_count(st->durations[0], 1);
+		}
+		return 0;
+	}
+	self = gate_current(has_find_vma);
+	self.arg = probe_entry_arg(ctx);
+	bpf_probe_read_user(&ra, sizeof(ra), (void *)ctx->sp);
+	gate_enter(&g, &self, ctx->sp, ra, ctx->ip);
+	return 0;
+}
+
+SEC("?kprobe/frame_open_plain")
+int frame_open_plain(struct pt_regs *ctx)
+{
+	return frame_open(ctx, false);
+}
+
+SEC("?kprobe/frame_open_vma")
+int frame_open_vma(struct pt_regs *ctx)
+{
+	return frame_open(ctx, true);
+}
+
+static __always_inline int frame_ret(struct pt_regs *ctx, __u64 sp, __u64 ra, bool has_find_vma)
+{
+	struct gate_ref g = this_gate();
+	struct gate_self self;
+	struct gate_opening *op;
+	struct gate_key key = {.gate = g.gate};
+
+	if (!may_pass())
+		return 0;
+	self = gate_current(has_find_vma);
+	key.id = self.id;
+	op = bpf_map_lookup_elem(&openings, &key);
+	if (op) {
+		if (!ra)
+			bpf_probe_read_user(&ra, sizeof(ra), (void *)sp);
+		gate_leave_frame(&g, &self, op, sp, ra, GATE_LEAVE_RET);
+	} else {
+		struct gate_stats *st = gate_stats_of(g.gate);
+
+		if (st)
+			gate_unmatched(&g, st, &self);
+	}
+	return 0;
+}
+
+SEC("?kprobe/frame_ret_plain")
+int frame_ret_plain(struct pt_regs *ctx)
+{
+	return frame_ret(ctx, ctx->sp, 0, false);
+}
+
+SEC("?kprobe/frame_ret_vma")
+int frame_ret_vma(struct pt_regs *ctx)
+{
+	return frame_ret(ctx, ctx->sp, 0, true);
+}
+
+/* A uretprobe fires after the return: the return address has been popped and is in ip. */
+SEC("?kprobe/frame_uret_plain")
+int frame_uret_plain(struct pt_regs *ctx)
+{
+	return frame_ret(ctx, ctx->sp - 8, ctx->ip, false);
+}
+
+SEC("?kprobe/frame_uret_vma")
+int frame_uret_vma(struct pt_regs *ctx)
+{
+	return frame_ret(ctx, ctx->sp - 8, ctx->ip, true);
+}
+
+static __always_inline int frame_jump(struct pt_regs *ctx, bool has_find_vma)
+{
+	struct gate_ref g = this_gate();
+	struct gate_key key = {.gate = g.gate};
+	struct gate_opening *op;
+	struct gate_self self;
+	__u64 ra = 0;
+
+	if (!may_pass())
+		return 0;
+	self = gate_current(has_find_vma);
+	key.id = self.id;
+	op = bpf_map_lookup_elem(&openings, &key);
+	if (!op || !gate_jump_leaves(&g, ctx, op->entry_ip, cfg.first_range, cfg.n_ranges))
+		return 0;
+	bpf_probe_read_user(&ra, sizeof(ra), (void *)ctx->sp);
+	gate_leave_frame(&g, &self, op, ctx->sp, ra, GATE_LEAVE_JUMP);
+	return 0;
+}
+
+SEC("?kprobe/frame_jump_plain")
+int frame_jump_plain(struct pt_regs *ctx)
+{
+	return frame_jump(ctx, false);
+}
+
+SEC("?kprobe/frame_jump_vma")
+int frame_jump_vma(struct pt_regs *ctx)
+{
+	return frame_jump(ctx, true);
+}
+
+#endif

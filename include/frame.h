@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SAMPLEGATE_FRAME_H
+#define SAMPLEGATE_FRAME_H
+
+/*
+ * Frames, shared by the BPF side and user space: which are open, since when, and what is told about
+ * those that took too long. A frame is one entry of the map `frames`, by its key. As with a gate's
+ * openings, whoever deletes the entry is the one who ends the frame. docs/design.md has the why.
+ */
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#include "gate.h"
+#include "sample.h"
+
+/* What frames of one key have in common. */
+enum frame_key_source {
+	FRAME_BY_THREAD,
+	FRAME_BY_PROCESS,
+	FRAME_BY_NOTHING, /* one frame at a time on the whole machine */
+	FRAME_BY_ARG,	  /* an argument at the points */
+};
+
+struct frame_key {
+	__u64 value;
+	__u32 process; /* an argument of a user point is that of one process; else 0 */
+	__u32 pad;
+};
+
+/* How an argument is read at a point. */
+enum frame_arg_kind {
+	FRAME_ARG_NONE,
+	FRAME_ARG_ABI,	 /* number `index` of a function, at its first instruction */
+	FRAME_ARG_FIELD, /* `bytes` at `disp` in a tracepoint's record */
+	FRAME_ARG_CONST, /* disp */
+	FRAME_ARG_REG,	 /* USDT: register `base`, its lowest `bytes` */
+	FRAME_ARG_MEM,	 /* USDT: `bytes` at base + index * scale + disp */
+};
+
+struct frame_arg {
+	__s64 disp;
+	__u8 kind;
+	__u8 bytes; /* 1, 2, 4, 8 */
+	__u8 is_signed;
+	__u8 index; /* FRAME_ARG_MEM: a register, or GATE_REG_NONE */
+	__u8 base;  /* registers in the hardware's numbering */
+	__u8 scale;
+	__u8 pad[2];
+};
+
+/* Why a frame ended. The first are enum gate_recovery: its end point was never reached. */
+enum frame_cause {
+	FRAME_UNWOUND = GATE_RECOVERED_UNWOUND,
+	FRAME_THREAD_EXIT = GATE_RECOVERED_THREAD_EXIT,
+	FRAME_EXEC = GATE_RECOVERED_EXEC,
+	FRAME_KILLED = GATE_RECOVERED_KILLED,
+	FRAME_FORCED = GATE_RECOVERED_N, /* --max-open */
+	FRAME_CAUSES,
+	FRAME_ENDED = FRAME_CAUSES, /* as it should */
+};
+
+/* Or'ed to a cause: however often it was begun, it is over. */
+#define FRAME_WHOLE 0x100u
+
+/* Map `frames`. */
+struct frame {
+	__u64 begin_ns; /* CLOCK_MONOTONIC */
+	__s64 depth;	/* how often it was begun and not ended; the outermost pair counts */
+	__u32 opener;	/* the thread that began it: initial pid namespace, as gates name it */
+	__u32 process;	/* its thread group, likewise */
+	__u32 pid, tid; /* of the same thread, in the reader's pid namespace */
+	__u32 cpu;	/* where it began */
+	__u32 passed;	/* its deadline was seen to pass while it was open */
+	__u32 blocked;	/* its opener has left the CPU inside */
+	__u32 pad;
+	char comm[SAMPLE_COMM_BYTES];
+};
+
+/* Map `frame_threads`: the frame that a thread is inside, where that is not named by the thread. */
+struct frame_thread {
+	struct frame_key key;
+	__u32 depth; /* of a natural end: entries of this thread not yet left */
+	__u32 pad;
+};
+
+/* A stack where a thread left the CPU: as in a sample, without gate words. */
+#define FRAME_STACK_FRAMES 64
+
+struct frame_stack {
+	struct sample_record rec;
+	__u64 ips[2 * FRAME_STACK_FRAMES];
+};
+
+/* Map `blocks`, by opener: its time off the CPU in the frame that began at begin_ns. */
+struct frame_block {
+	__u64 begin_ns;
+	__u64 since_ns; /* off the CPU now; 0: on it */
+	__u64 off_ns;
+	__u64 longest_ns, longest_at_ns;
+	__u32 newest; /* which stack is that of the newest block; the other is the longest's */
+	__u32 pad;
+	struct frame_stack stacks[2];
+};
+
+/* What wakes the reader: records of the ring buffer `notices`. */
+enum frame_notice_kind {
+	FRAME_NOTICE_BEGAN,	   /* a frame began and the reader wanted to know: only the kind */
+	FRAME_NOTICE_DEADLINE,	   /* a deadline point was passed */
+	FRAME_NOTICE_END,	   /* a frame that lasted too long is over */
+	FRAME_NOTICE_PROCESS_GONE, /* process has ended, or called exec, with frames open */
+};
+
+struct frame_notice {
+	__u32 kind;  /* enum frame_notice_kind */
+	__u32 cause; /* enum frame_cause, of the last two */
+	struct frame_key key;
+	__u64 begin_ns, end_ns; /* end_ns 0: open */
+	__u32 opener, process;	/* initial pid namespace */
+	__u32 pid, tid;
+	__u32 begin_cpu, end_cpu;
+	char comm[SAMPLE_COMM_BYTES];
+	__u64 off_ns, longest_ns, longest_at_ns;
+	__u32 has_stack;
+	__u32 pad;
+	struct frame_stack stack; /* of the longest block */
+};
+
+/* Shared words, in a section of their own that user space has mapped. */
+struct frame_control {
+	__s64 open;    /* entries of map `frames` */
+	__s64 passed;  /* of those, with `passed` set: arm mode keeps samples while this is not 0 */
+	__u64 scan_ns; /* no deadline passes before this: the tick need not look */
+	__u32 begun;   /* a frame began since the reader reset this */
+	__u32 want_notice; /* the reader sleeps until a frame begins */
+};
+
+/* Map `frame_counts`, per CPU. Entries, unbalanced ends and durations are in gate_stats. */
+struct frame_counts {
+	__u64 ended;	/* as they should */
+	__u64 glitches; /* over, and they lasted longer than the threshold, or passed a deadline */
+	__u64 abandoned[FRAME_CAUSES];
+	__u64 slowest_ns; /* of `ended` */
+	__u64 no_room;	  /* frames for which a map had no room */
+	__u64 no_block;	  /* blocks for which a map had no room */
+	__u64 unnoticed;  /* glitches for which the ring buffer had no room */
+};
+
+/* Map `fast_frames`, per CPU: the last ones that were no glitches. */
+#define FRAME_FAST_N 512
+
+struct frame_span {
+	__u64 begin_ns, end_ns;
+};
+
+struct frame_fast {
+	__u64 n; /* ever; the newest is element (n - 1) % FRAME_FAST_N */
+	struct frame_span last[FRAME_FAST_N];
+};
+
+/* The record's one gate bit: taken while some frame was past its deadline. */
+#define FRAME_SAMPLE_ARMED 1u
+
+_Static_assert(sizeof(struct frame_key) == 16, "shared by both sides");
+_Static_assert(sizeof(struct frame_arg) == 16, "shared by both sides");
+_Static_assert(sizeof(struct frame) == 64, "shared by both sides");
+_Static_assert(sizeof(struct frame_stack) == 64 + 16 * FRAME_STACK_FRAMES, "no gap");
+
+#endif

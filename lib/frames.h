@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_FRAMES_H
+#define SAMPLEGATE_FRAMES_H
+
+/*
+ * The frames of a running recording, as the kernel side keeps them: notices of the slow ones, those
+ * that are open, and the counts. Belongs to an attachment whose object has frames, which must
+ * outlive it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach.h"
+#include "frame.h"
+
+struct frames;
+
+/* 0 or a negative errno. */
+int frames_new(struct attach *a, struct frames **out);
+void frames_free(struct frames *fr);
+
+/* Readable when there are notices. */
+int frames_fd(const struct frames *fr);
+
+/* Hands out the notices that are there; fn's negative value ends it and is returned. */
+int frames_notices(struct frames *fr, int (*fn)(const struct frame_notice *n, void *arg),
+		   void *arg);
+
+/*
+ * Calls fn for each open frame. What begins or ends meanwhile may be missing. Returns how many
+ * there were, or fn's negative value.
+ */
+int frames_each(struct frames *fr,
+		int (*fn)(const struct frame_key *key, const struct frame *f, void *arg),
+		void *arg);
+
+/* What the opener of a frame has done off the CPU. False: nothing, or it is not known. */
+bool frames_block(const struct frames *fr, const struct frame *f, struct frame_block *out);
+
+/* Whether any frame is open. */
+bool frames_any(const struct frames *fr);
+/* Whether one has begun since the last call. */
+bool frames_begun(struct frames *fr);
+/* The next frame that begins gives notice, once. */
+void frames_want_notice(struct frames *fr, bool want);
+
+/* The deadline of a frame has passed. */
+int frames_pass(struct frames *fr, const struct frame_key *key, uint64_t begin_ns);
+/* It will never end, for a cause: enum frame_cause. */
+int frames_close(struct frames *fr, const struct frame_key *key, uint64_t begin_ns,
+		 enum frame_cause cause);
+
+int frames_counts(const struct frames *fr, struct frame_counts *out);
+
+/*
+ * The spans of the last frames that were no glitches, in no order; *spans is to be freed. 0, -EIO
+ * or -ENOMEM.
+ */
+int frames_fast(const struct frames *fr, struct frame_span **spans, size_t *n);
+
+/* A word for scripts: "thread_exit". */
+const char *frames_cause_name(enum frame_cause cause);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_GLITCHDIR_H
+#define SAMPLEGATE_GLITCHDIR_H
+
+/*
+ * The directory that a run of glitchrec writes into:
+ *
+ *     NNNNNN.folded    one glitch; the number counts all glitches, saved or not
+ *     index.jsonl      a line for each glitch (glitchlog.h), whole lines only, appended
+ *     glitches.folded  the sum of this run's glitches, at its end
+ *     baseline.folded  the frames that were fast, likewise
+ *
+ * Names are made of numbers alone. Files appear whole, and what an earlier run left is never
+ * overwritten: numbers go on behind the highest one there, in files and in the index, and older
+ * sums are renamed to glitches-NNNNNN.folded with the last number of that time. One run at a time
+ * writes into a directory (flock). What a killed run left under a temporary name is removed.
+ *
+ * The directory is held open: when it is moved, files follow it; when it is removed, nothing more
+ * is saved. No such trouble ends the run: the glitch counts as unsaved, and the reason comes out of
+ * glitchdir_warning() once. Numbered files and lines are not synced to the disk, since that could
+ * delay the recorder for seconds; the sums are, and the index at the end.
+ *
+ * Not safe against somebody else who may write into the directory, beyond this: symbolic links,
+ * hard links and special files in our places are refused, and nothing is overwritten.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "failure.h"
+#include "glitchlog.h"
+
+struct glitchdir_opts {
+	uint64_t max_glitches; /* files; 0: no limit */
+	/* From the moment when the last saved one was noticed to that of the next; 0: no limit. */
+	uint64_t min_interval_ns;
+	/*
+	 * Of this run's numbered files and index lines; 0: no limit. A sixteenth of it is left to
+	 * the lines, which go on when no more files are saved. The sums are written in any case.
+	 */
+	uint64_t max_disk_bytes;
+	bool no_tmpfile; /* temporary files have names, as on file systems without O_TMPFILE */
+};
+
+#define GLITCHDIR_NAME_BYTES 32
+
+/* A glitch from when it is noticed until it is over. */
+struct glitchdir_entry {
+	uint64_t number;
+	enum glitch_unsaved unsaved;
+	bool has_file;
+	bool logged; /* at least once */
+	char file[GLITCHDIR_NAME_BYTES];
+	uint64_t bytes; /* of the file */
+};
+
+struct glitchdir_counts {
+	uint64_t glitches;		    /* glitchdir_begin() */
+	uint64_t saved;			    /* have a file */
+	uint64_t unsaved[GLITCH_N_UNSAVED]; /* by reason, those without a file */
+	uint64_t unlogged;		    /* glitches without any line */
+	uint64_t bytes;			    /* of numbered files and lines */
+	uint64_t last_number;
+};
+
+struct glitchdir;
+
+/*
+ * Opens path, or creates it in a directory that exists, and proves that it can be written to. path
+ * is copied. 0, or *f is filled in (EXIT_RUN).
+ */
+int glitchdir_open(const char *path, const struct glitchdir_opts *opts, struct glitchdir **out,
+		   struct failure *f);
+void glitchdir_free(struct glitchdir *d); /* NULL is fine */
+
+const char *glitchdir_path(const struct glitchdir *d);
+
+/*
+ * A glitch was noticed at now_ns: its number, and whether it may be saved (unsaved is
+ * GLITCH_SAVED), which takes its place within the limits.
+ */
+void glitchdir_begin(struct glitchdir *d, uint64_t now_ns, struct glitchdir_entry *e);
+
+/*
+ * Writes its file, or replaces it with a more complete one. 0; -ECANCELED if it may not be saved;
+ * or what writing failed with, as a negative errno: e->unsaved then says why, nothing partial is
+ * left behind, and an earlier file of this glitch stays.
+ */
+int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *folded,
+		   size_t bytes);
+
+/* Nothing was written, for the caller's reason: gives its place within the limits back. */
+void glitchdir_give_up(struct glitchdir *d, struct glitchdir_entry *e, enum glitch_unsaved why);
+
+/*
+ * Appends its line, with number, file and unsaved from e. A hanging glitch has a line when it is
+ * noticed and another one when it is over. 0 or a negative errno;
+ * -ECANCELED: --max-disk.
+ */
+int glitchdir_log(struct glitchdir *d, struct glitchdir_entry *e, const struct glitch *g);
+
+/*
+ * It is over: counts it as saved or unsaved, by e. Once for each glitchdir_begin().
+ */
+void glitchdir_end(struct glitchdir *d, const struct glitchdir_entry *e);
+
+/*
+ * The end of the run: the sums (NULL: none), and the index's last line, for which glitches, saved,
+ * unlogged and the files' names are filled in here. What can be written is written; 0, or the first
+ * error with *f.
+ */
+int glitchdir_finish(struct glitchdir *d, const char *glitches, size_t glitches_bytes,
+		     const char *baseline, size_t baseline_bytes, const struct glitchlog_sums *sums,
+		     struct failure *f);
+
+void glitchdir_counts(const struct glitchdir *d, struct glitchdir_counts *counts);
+
+/*
+ * The next message about trouble, to be printed as it is; each kind comes once in a run. False:
+ * there is none.
+ */
+bool glitchdir_warning(struct glitchdir *d, char *text, size_t bytes);
+
+#endif

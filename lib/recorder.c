@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "recorder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "flight.h"
+#include "frames.h"
+#include "reports.h"
+#include "session.h"
+
+/*
+ * A window is cut this long after its end: a sample's time is taken before it can be seen, and the
+ * side band of its time is wanted too.
+ */
+#define SETTLE_NS 5000000ull
+
+/* Open frames are not looked at more often than this, however short the threshold. */
+#define MIN_LOOK_NS 10000000ull
+
+/* A frame that passed a deadline point hangs if it is still open after that. */
+#define HANG_NS 100000000ull
+
+/* Samples of processes that are gone can be named for this long, or as long as the history is. */
+#define MIN_HISTORY_NS 10000000000ull
+
+struct recorder {
+	struct recorder_opts opts;
+	struct session *session;
+	struct frames *frames; /* after the attachment */
+	struct flight *flight;
+	struct reports *reports;
+	uint32_t n_cpus;
+
+	struct report **open; /* noticed and not over, or not written */
+	size_t n_open;
+
+	/* When to look at open frames; see look(). */
+	bool watching;
+	uint64_t look_ns, next_look_ns;
+
+	uint64_t started_ns, stopped_ns, baseline_ns, lost;
+	int err; /* of a callback */
+};
+
+static uint64_t history_ns(const struct recorder *r)
+{
+	uint64_t ns = r->opts.frame_plan->history_ns;
+
+	if (ns == UINT64_MAX || ns > UINT64_MAX / 4)
+		return MIN_HISTORY_NS;
+	return 2 * ns > MIN_HISTORY_NS ? 2 * ns : MIN_HISTORY_NS;
+}
+
+static int on_event(const struct ring_event *ev, void *arg)
+{
+	struct recorder *r = arg;
+
+	return collect_event(r->opts.collect, ev);
+}
+
+static void on_early(const struct ring_event *ev, void *arg)
+{
+	struct recorder *r = arg;
+
+	collect_early(r->opts.collect, ev);
+}
+
+/* What was before this is still asked for, as long as its samples may be in the rings. */
+static void on_settled(uint64_t time_ns, void *arg)
+{
+	struct recorder *r = arg;
+
+	if (time_ns > history_ns(r))
+		collect_settled(r->opts.collect, time_ns - history_ns(r));
+}
+
+/* 0: nothing to look for, a deadline point tells. */
+static uint64_t look_every(const struct glitch_opts *o)
+{
+	uint64_t ns = o->threshold_ns ? o->threshold_ns : o->common.max_open_ns / 4;
+
+	return ns && ns < MIN_LOOK_NS ? MIN_LOOK_NS : ns;
+}
+
+int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct failure *f)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	const struct plan *plan = opts->plan;
+	const struct flight_config flight = {
+		.max_record_bytes = flight_record_bytes(1, plan->config.kernel_frames,
+							plan->config.user_frames),
+	};
+	struct session_opts so = {
+		.object = opts->frame_plan->object,
+		.flight_bytes = opts->frame_plan->ring_bytes,
+		.event = on_event,
+		.early = on_early,
+		.settled = on_settled,
+		.arg = r,
+	};
+	struct reports_opts ro = {
+		.glitch = opts->glitch,
+		.collect = opts->collect,
+		.dir = opts->dir,
+		.hook = opts->hook,
+		.table = opts->table,
+		.n_cpus = plan->config.n_cpus,
+	};
+	int err;
+
+	if (!r)
+		return failure_nomem(f);
+	r->opts = *opts;
+	r->n_cpus = plan->config.n_cpus;
+	r->look_ns = look_every(opts->glitch);
+	so.object.elf = opts->elf;
+	so.object.elf_bytes = opts->elf_bytes;
+	if (flight_new(&flight, r->n_cpus, &r->flight) || reports_new(&ro, &r->reports))
+		err = failure_nomem(f);
+	else
+		err = session_new(plan, &so, &r->session, f);
+	if (err) {
+		recorder_free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void recorder_free(struct recorder *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_open; i++)
+		free(r->open[i]);
+	free(r->open);
+	frames_free(r->frames);
+	session_free(r->session);
+	reports_free(r->reports);
+	flight_free(r->flight);
+	free(r);
+}
+
+int recorder_listen(struct recorder *r, struct failure *f)
+{
+	return session_listen(r->session, f);
+}
+
+void recorder_set_command(struct recorder *r, uint32_t pid)
+{
+	session_set_command(r->session, pid);
+}
+
+int recorder_attach(struct recorder *r, struct failure *f)
+{
+	int err = session_attach(r->session, f);
+
+	if (err)
+		return err;
+	err = frames_new(session_attachment(r->session), &r->frames);
+	if (!err)
+		err = session_watch_fd(r->session, frames_fd(r->frames));
+	return err ? failure_set(f, EXIT_RUN, err, "cannot watch the frames: %s", strerror(-err))
+		   : 0;
+}
+
+int recorder_start(struct recorder *r, struct failure *f)
+{
+	int err = session_start(r->session, f);
+
+	r->started_ns = r->next_look_ns = clock_now_ns();
+	/* What began while probes were attached gave no notice. */
+	r->watching = r->look_ns;
+	return err;
+}
+
+/* ---- what is known of slow frames ---- */
+
+static bool same_frame(const struct frame_notice *n, const struct frame_key *key, uint64_t begin_ns)
+{
+	return n->begin_ns == begin_ns && n->key.value == key->value &&
+	       n->key.process == key->process;
+}
+
+static struct report *find_report(struct recorder *r, const struct frame_key *key,
+				  uint64_t begin_ns)
+{
+	for (size_t i = 0; i < r->n_open; i++)
+		if (same_frame(&r->open[i]->notice, key, begin_ns))
+			return r->open[i];
+	return NULL;
+}
+
+static struct report *add_report(struct recorder *r)
+{
+	struct report **open = reallocarray(r->open, r->n_open + 1, sizeof(struct report *));
+	struct report *report = calloc(1, sizeof(*report));
+
+	if (open)
+		r->open = open;
+	if (!open || !report) {
+		free(report);
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	open[r->n_open++] = report;
+	return report;
+}
+
+/* A frame is late and still open: what is known of it up to now. */
+static void notice_open(struct recorder *r, const struct frame_key *key, const struct frame *f,
+			uint64_t now)
+{
+	struct report *report = find_report(r, key, f->begin_ns);
+	uint64_t threshold = r->opts.glitch->threshold_ns;
+	struct frame_notice *n;
+	struct frame_block b;
+
+	if (report && (report->hanging || report->notice.end_ns))
+		return;
+	if (!report) {
+		report = add_report(r);
+		if (!report)
+			return;
+		report->deadline_ns = threshold ? f->begin_ns + threshold : now;
+		report->due_ns = now;
+	}
+	n = &report->notice;
+	n->key = *key;
+	n->begin_ns = f->begin_ns;
+	n->opener = f->opener;
+	n->process = f->process;
+	n->pid = f->pid;
+	n->tid = f->tid;
+	n->begin_cpu = f->cpu;
+	memcpy(n->comm, f->comm, sizeof(n->comm));
+	if (!frames_block(r->frames, f, &b))
+		return;
+	n->off_ns = b.off_ns;
+	n->longest_ns = b.longest_ns;
+	n->longest_at_ns = b.longest_at_ns;
+	n->stack = b.stacks[~b.newest & 1];
+	n->has_stack = b.longest_ns > 0;
+	if (!b.since_ns || now < b.since_ns)
+		return;
+	n->off_ns += now - b.since_ns;
+	if (now - b.since_ns <= b.longest_ns)
+		return;
+	n->longest_ns = now - b.since_ns;
+	n->longest_at_ns = b.since_ns;
+	n->stack = b.stacks[b.newest & 1];
+	n->has_stack = 1;
+}
+
+struct gone {
+	struct recorder *r;
+	uint32_t process, cause;
+};
+
+static int close_if_gone(const struct frame_key *key, const struct frame *f, void *arg)
+{
+	const struct gone *gone = arg;
+
+	if (f->process == gone->process)
+		frames_close(gone->r->frames, key, f->begin_ns, gone->cause);
+	return 0;
+}
+
+static int on_notice(const struct frame_notice *n, void *arg)
+{
+	struct recorder *r = arg;
+	uint64_t threshold = r->opts.glitch->threshold_ns;
+	struct report *report;
+
+	switch (n->kind) {
+	case FRAME_NOTICE_PROCESS_GONE: {
+		struct gone gone = {.r = r, .process = n->process, .cause = n->cause};
+
+		frames_each(r->frames, close_if_gone, &gone);
+		return 0;
+	}
+	case FRAME_NOTICE_DEADLINE:
+	case FRAME_NOTICE_END:
+		break;
+	default:
+		return 0; /* it woke us, which is all */
+	}
+	report = find_report(r, &n->key, n->begin_ns);
+	if (!report)
+		report = add_report(r);
+	if (!report)
+		return -ENOMEM;
+	if (!report->deadline_ns)
+		report->deadline_ns = n->kind == FRAME_NOTICE_DEADLINE ? clock_now_ns()
+				      : threshold		       ? n->begin_ns + threshold
+								       : n->end_ns;
+	report->notice = *n;
+	if (n->kind == FRAME_NOTICE_DEADLINE)
+		report->due_ns = clock_now_ns() + HANG_NS;
+	else
+		report->due_ns = n->end_ns + r->opts.glitch->post_ns + SETTLE_NS;
+	return 0;
+}
+
+struct look {
+	struct recorder *r;
+	uint64_t now;
+};
+
+static int look_at(const struct frame_key *key, const struct frame *f, void *arg)
+{
+	const struct look *look = arg;
+	struct recorder *r = look->r;
+	uint64_t threshold = r->opts.glitch->threshold_ns;
+	uint64_t max_open = r->opts.glitch->common.max_open_ns;
+
+	if (look->now < f->begin_ns)
+		return 0;
+	/* Of a user function's frames the session's watchdog closes the gate, and that the frame.
+	 */
+	if (max_open && look->now - f->begin_ns > max_open &&
+	    !(r->opts.plan->gates[0].info.flags & GATE_F_FRAME))
+		return frames_close(r->frames, key, f->begin_ns, FRAME_FORCED) == -ENOMEM ? -ENOMEM
+											  : 0;
+	if (!threshold || look->now - f->begin_ns <= threshold)
+		return 0;
+	if ((r->opts.glitch->mode & GLITCH_MODE_ARM) && !f->passed)
+		frames_pass(r->frames, key, f->begin_ns);
+	/* Most will be over in a moment, and then one report tells all. */
+	if (look->now - f->begin_ns >= threshold + r->look_ns)
+		notice_open(r, key, f, look->now);
+	return r->err;
+}
+
+/*
+ * Looks at the open frames. There is one look in a threshold at most, and none while no frame is
+ * open: then the next one that begins wakes us. That waking takes the place of a look, so that
+ * frames that come and go cannot wake us more often than once in a threshold on the average: each
+ * takes one step of next_look_ns.
+ */
+static void look(struct recorder *r, uint64_t now)
+{
+	struct look look = {.r = r, .now = now};
+	bool begun = frames_begun(r->frames);
+	int n = frames_each(r->frames, look_at, &look);
+
+	if (n < 0)
+		r->err = n;
+	r->next_look_ns = (now > r->next_look_ns ? now : r->next_look_ns) + r->look_ns;
+	r->watching = true;
+	if (n || begun)
+		return;
+	frames_want_notice(r->frames, true);
+	if (frames_any(r->frames) || frames_begun(r->frames))
+		frames_want_notice(r->frames, false);
+	else
+		r->watching = false;
+}
+
+/* ---- writing ---- */
+
+static enum glitch_state state_of(const struct report *report, bool last)
+{
+	if (report->notice.end_ns)
+		return report->notice.cause < FRAME_CAUSES ? GLITCH_ABANDONED : GLITCH_ENDED;
+	return last ? GLITCH_UNFINISHED : GLITCH_HANGING;
+}
+
+static int read_rings(struct recorder *r, uint64_t from_ns, uint64_t now)
+{
+	int err = 0;
+
+	flight_begin(r->flight, from_ns, now);
+	for (uint32_t cpu = 0; cpu < r->n_cpus && err != -ENOMEM; cpu++) {
+		struct flight_ring ring;
+
+		if (session_flight(r->session, cpu, &ring))
+			err = flight_read(r->flight, cpu, &ring);
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Samples that found no room in the rings since the last report. */
+static uint64_t lost_lately(struct recorder *r)
+{
+	struct tick_counters c;
+	uint64_t before = r->lost;
+
+	if (attach_counters_sum(session_attachment(r->session), &c))
+		return 0;
+	r->lost = c.lost_ring + c.lost_scratch;
+	return r->lost - before;
+}
+
+static int write_report(struct recorder *r, struct report *report, bool last, struct failure *f)
+{
+	uint64_t now = clock_now_ns(), from, to;
+	struct flight *snapshot = NULL;
+	int err;
+
+	if (reports_wants_samples(r->reports, report, now)) {
+		reports_window(r->reports, report, now, &from, &to);
+		err = r->stopped_ns ? 0 : session_catch_up(r->session, to, f);
+		if (err)
+			return err;
+		err = read_rings(r, from, now);
+		snapshot = err ? NULL : r->flight;
+	}
+	err = reports_write(r->reports, report, state_of(report, last), now, snapshot,
+			    lost_lately(r));
+	return err ? failure_nomem(f) : 0;
+}
+
+/*
+ * Writes what is due; at the end of the run all of it. *wrote: anything. *next_ns becomes the time
+ * of the next, if that is earlier.
+ */
+static int write_due(struct recorder *r, bool last, bool *wrote, uint64_t *next_ns,
+		     struct failure *f)
+{
+	size_t kept = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_open; i++) {
+		struct report *report = r->open[i];
+		bool over = report->notice.end_ns, due = last || report->due_ns <= clock_now_ns();
+
+		if (!err && due && (over || last || !report->hanging)) {
+			err = write_report(r, report, last, f);
+			*wrote = true;
+			if (over || last) {
+				free(report);
+				continue;
+			}
+		}
+		if (!report->hanging || over)
+			*next_ns = report->due_ns < *next_ns ? report->due_ns : *next_ns;
+		r->open[kept++] = report;
+	}
+	r->n_open = kept;
+	return err;
+}
+
+/* Reads all that the rings hold for the baseline: not so often that it would be a load. */
+static int read_baseline(struct recorder *r, bool last, struct failure *f)
+{
+	uint64_t now = clock_now_ns(), every = history_ns(r) / 8;
+	struct frame_span *spans = NULL;
+	size_t n = 0;
+	int err;
+
+	if (!(r->opts.glitch->mode & GLITCH_MODE_FLIGHT) || (!last && now - r->baseline_ns < every))
+		return 0;
+	r->baseline_ns = now;
+	err = frames_fast(r->frames, &spans, &n);
+	if (!err)
+		err = read_rings(r, 0, now);
+	if (!err)
+		err = reports_baseline(r->reports, r->flight, spans, n, now);
+	free(spans);
+	return err == -ENOMEM ? failure_nomem(f) : 0;
+}
+
+static void say_warnings(struct recorder *r)
+{
+	char text[512];
+
+	while (glitchdir_warning(r->opts.dir, text, sizeof(text)))
+		r->opts.warn(text);
+}
+
+static int callback_failed(const struct recorder *r, struct failure *f)
+{
+	if (!r->err)
+		return 0;
+	return r->err == -ENOMEM ? failure_nomem(f)
+				 : failure_set(f, EXIT_RUN, r->err, "cannot follow the frames: %s",
+					       strerror(-r->err));
+}
+
+int recorder_poll(struct recorder *r, uint64_t end_ns, const sigset_t *mask, struct failure *f)
+{
+	uint64_t until = end_ns, now = clock_now_ns();
+	bool wrote = false;
+	int state, err;
+
+	err = write_due(r, false, &wrote, &until, f);
+	if (!err && wrote)
+		err = read_baseline(r, false, f);
+	say_warnings(r);
+	if (r->opts.hook)
+		hook_reap(r->opts.hook);
+	if (err)
+		return err;
+	if (r->watching && r->next_look_ns < until)
+		until = r->next_look_ns;
+	now = clock_now_ns();
+	state = session_poll(r->session, until > now ? until - now : 0, mask, f);
+	if (state < 0)
+		return state;
+	now = clock_now_ns();
+	r->err = frames_notices(r->frames, on_notice, r);
+	if (!r->err && r->look_ns && (now >= r->next_look_ns || !r->watching))
+		look(r, now);
+	err = callback_failed(r, f);
+	return err ? err : state;
+}
+
+static int look_at_last(const struct frame_key *key, const struct frame *f, void *arg)
+{
+	const struct look *look = arg;
+	struct recorder *r = look->r;
+	uint64_t threshold = r->opts.glitch->threshold_ns;
+
+	if (f->passed || (threshold && look->now - f->begin_ns > threshold))
+		notice_open(r, key, f, look->now);
+	return r->err;
+}
+
+int recorder_stop(struct recorder *r, struct failure *f)
+{
+	uint64_t never = UINT64_MAX;
+	bool wrote = false;
+	struct look look;
+	int err = session_stop(r->session, f);
+
+	if (err)
+		return err;
+	look = (struct look){.r = r, .now = clock_now_ns()};
+	r->stopped_ns = look.now;
+	r->err = frames_notices(r->frames, on_notice, r);
+	if (!r->err && frames_each(r->frames, look_at_last, &look) < 0 && !r->err)
+		r->err = -EIO;
+	err = callback_failed(r, f);
+	if (!err)
+		err = write_due(r, true, &wrote, &never, f);
+	if (!err)
+		err = read_baseline(r, true, f);
+	say_warnings(r);
+	return err;
+}
+
+int recorder_finish(struct recorder *r, struct glitch_account *ga, struct failure *f)
+{
+	struct frame_counts c = {};
+	struct gate_stats st = {};
+	struct glitchlog_sums sums = {.begin_ns = r->started_ns, .end_ns = r->stopped_ns};
+	struct attach *a = session_attachment(r->session);
+	int err = frames_counts(r->frames, &c);
+
+	if (!err)
+		err = attach_gate_stats(a, 0, r->stopped_ns, &st);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot read the counts: %s", strerror(-err));
+	session_account(r->session, &ga->common);
+	ga->common.idle = 0; /* they are among those seen */
+	ga->common.n_gates = 1;
+	reports_account(r->reports, ga);
+	ga->frames = c.ended;
+	ga->glitches = c.glitches + ga->unfinished;
+	ga->slowest_ns = c.slowest_ns;
+	glitch_account_durations(ga, st.durations, GATE_HIST_BUCKETS);
+	ga->abandoned = (struct glitch_abandoned){
+		.unwound = c.abandoned[FRAME_UNWOUND],
+		.thread_exit = c.abandoned[FRAME_THREAD_EXIT],
+		.exec = c.abandoned[FRAME_EXEC],
+		.killed = c.abandoned[FRAME_KILLED],
+		.forced = c.abandoned[FRAME_FORCED],
+	};
+	ga->unbalanced = st.unbalanced;
+	ga->no_room = c.no_room + st.no_room;
+	ga->no_block = c.no_block;
+	ga->unnoticed = c.unnoticed;
+	sums.frames = ga->frames;
+	err = reports_finish(r->reports, &sums, f);
+	reports_account(r->reports, ga);
+	say_warnings(r);
+	return err;
+}
+
+uint64_t recorder_sideband_lost(const struct recorder *r)
+{
+	return session_sideband_lost(r->session);
+}

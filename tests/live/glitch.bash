@@ -1,0 +1,110 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What the live tests of glitchrec share, on top of lib.bash. A run's directory is $T/gl, its table
+# $T/cmd.
+#
+# gr ARGS...        run the tool to its end; sets $status. Asserts nothing.
+# gr_ok ARGS...     the same, and it must exit 0 with sound accounting
+# gr_start ARGS...  start it and return when it is ready; ends with gp_wait or gp_stop ($status)
+
+load lib
+
+GR=${GLITCHREC:-$SG_BUILD/glitchrec}
+
+gr()
+{
+	status=0
+	rm -f "$T/sum.json"
+	"$GR" -o "$T/gl" --summary "$T/sum.json" "$@" \
+		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+}
+
+gr_ok()
+{
+	gr "$@"
+	gr_done
+}
+
+gr_start()
+{
+	local line=
+
+	rm -f "$T/sum.json" "$T/ready"
+	mkfifo "$T/ready"
+	"$GR" -o "$T/gl" --summary "$T/sum.json" --ready-fd 9 "$@" \
+		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
+	GP_PID=$!
+	read -r -t 60 line <"$T/ready" || fail "the tool never became ready"
+	[[ $line == ready* ]] || fail "ready line is '$line'"
+}
+
+# Done, with sound accounting: of the samples, and of the glitches in the index.
+gr_done()
+{
+	[ "$status" -eq 0 ] || fail "exit code $status"
+	[ -s "$T/sum.json" ] || fail "no summary was written"
+	holds '.seen == .kept + .outside + .filtered + .lost'
+	holds '.lost == ([.lost_by[]] | add)'
+	holds '.saved <= .kept and .glitches <= .frames + .unfinished + ([.abandoned_by[]] | add)'
+	holds '.abandoned == ([.abandoned_by[]] | add)'
+	is .exit "$status"
+	is .lost 0
+	[ "$(glitches 'select(.state != "hanging")' | wc -l)" -eq "$(($(field .glitches) * ${MODES:-1}))" ] ||
+		fail "$(field .glitches) glitches, but the index has $(glitches . | wc -l) lines"
+	whole_files
+}
+
+# What jq's FILTER makes of the index's glitches, a line each.
+glitches()
+{
+	jq -c "select(.type == \"glitch\") | $1" "$T/gl/index.jsonl"
+}
+
+# Every file is what its line says: so many samples. Nothing unfinished lies around.
+whole_files()
+{
+	local file samples
+
+	while read -r file samples; do
+		[ "$(awk '{ n += $NF } END { print n + 0 }' "$T/gl/$file")" -eq "$samples" ] ||
+			fail "$file has not the $samples samples that the index says"
+	done < <(glitches 'select(.state != "hanging" and .file) | [.file, .samples] | join(" ")' |
+		tr -d '"')
+	[ -z "$(find "$T/gl" ! -name '*.folded' ! -name index.jsonl -type f)" ] ||
+		fail "left over: $(ls -A "$T/gl")"
+}
+
+# logged FILE NS: the workload's frames longer than NS, as lines of CULPRIT BEGIN LENGTH
+logged()
+{
+	awk -v min="$2" '$1 == "frame" && $5 - $4 > min { print $3, $4, $5 - $4 }' "$1"
+}
+
+# exact FILE NS: those of the workload's log that are longer than NS are those that were reported,
+# with the same begin and length within a millisecond; who is that near to NS is excepted.
+exact()
+{
+	jq -rn --rawfile log "$1" --argjson limit "$2" '
+		[$log | split("\n")[] | split(" ") | select(.[0] == "frame") |
+			{begin: (.[3] | tonumber), ns: ((.[4] | tonumber) - (.[3] | tonumber))}] as $all |
+		[inputs | select(.type == "glitch" and .state != "hanging")] as $got |
+		def near(a; b): (a - b) < 1000000 and (b - a) < 1000000;
+		($all[] | select(.ns > $limit + 1000000) | . as $f |
+			select([$got[] | select(near(.begin_ns; $f.begin) and
+				near(.duration_ns; $f.ns))] | length != 1) |
+			"not reported once, \($f.ns) ns long: \($f.begin)"),
+		($got[] | . as $g |
+			select([$all[] | select(near(.begin; $g.begin_ns) and
+				near(.ns; $g.duration_ns) and .ns > $limit - 1000000)] | length != 1) |
+			"reported, but not logged: \($g.begin_ns), \($g.duration_ns) ns")
+	' "$T/gl/index.jsonl" >"$T/differences"
+	[ ! -s "$T/differences" ] || fail "$(cat "$T/differences")"
+}
+
+# in_file NUMBER FUNCTION: how many samples of that glitch have it in the stack
+in_file()
+{
+	awk -v re="$(frame "$2")" '$0 ~ re { n += $NF } END { print n + 0 }' \
+		"$T/gl/$(printf %06d "$1").folded"
+}

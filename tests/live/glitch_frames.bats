@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Which frames are glitches, and what their files hold.
+
+load glitch
+
+setup_file()
+{
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+}
+
+@test "23 slow frames among 500 fast ones: these, no others, each with its culprit" {
+	local n culprit begin ns number
+
+	gr_ok -q -g "u:$W/frames:frame" --threshold 10ms --samples "$T/samples" -- "$W/frames" mix
+	exact "$T/cmd" 10000000
+	is .frames 523
+	n=$(logged "$T/cmd" 11000000 | wc -l)
+	[ "$n" -ge 23 ] || fail "only $n slow frames in the log"
+
+	while read -r culprit begin ns; do
+		[ "$culprit" -ge 0 ] || continue # a fast one that the machine held up
+		number=$(glitches "select(.begin_ns - $begin | fabs < 1000000) | .number")
+		[ "$(in_file "$number" "culprit_$culprit")" -ge $((ns / 2000000)) ] ||
+			fail "glitch $number lacks culprit_$culprit"
+		# Nobody else's: each burns in one frame only.
+		[ "$(in_file "$number" 'culprit_[0-9]+')" -eq "$(in_file "$number" "culprit_$culprit")" ] ||
+			fail "glitch $number has the culprit of another"
+	done < <(logged "$T/cmd" 11000000)
+
+	# Both CPUs, one of them the bystander's, all of the window was still there.
+	glitches 'select(.samples_by_cpu["0"] < 5 or .samples_by_cpu["1"] < 5)' >"$T/one-sided"
+	[ ! -s "$T/one-sided" ] || fail "samples of one CPU only: $(head -n 1 "$T/one-sided")"
+	[ "$(glitches 'select(.coverage != 1)' | wc -l)" -eq 0 ] || fail "coverage below 1"
+	grep -qE "$(frame bystand)" "$T/gl/glitches.folded" || fail "the bystander is in no file"
+	is .incomplete 0
+}
+
+@test "nothing from outside of the window, by time stamp" {
+	gr_ok -q -g "u:$W/frames:frame" --threshold 10ms --samples "$T/samples" -- "$W/frames" mix
+	[ "$(wc -l <"$T/samples")" -eq "$(field .saved)" ] || fail "not as many samples as were saved"
+	jq -rn --slurpfile samples "$T/samples" '
+		[inputs | select(.type == "glitch")] as $g |
+		$samples[] | . as $s |
+		select([$g[] | select(.begin_ns <= $s.time_ns and $s.time_ns <= .end_ns)] | length == 0) |
+		.time_ns' "$T/gl/index.jsonl" >"$T/outside"
+	[ ! -s "$T/outside" ] || fail "outside of every window: $(head -n 1 "$T/outside")"
+}
+
+@test "the table: a header, and a row for each glitch" {
+	local pid
+
+	wl f "$W/frames" -t 500 many
+	pid=$(wl_pid f)
+	gr_start -g "u:$W/frames:frame" --threshold 10ms -p "$pid"
+	wl_go f
+	wl_wait f
+	gp_wait
+	gr_done
+	[ "$(head -n 1 "$T/cmd" | tr -s ' ')" = 'TIME COMM TID LASTED SAMPLES COVERED FILE' ] ||
+		fail "header: $(head -n 1 "$T/cmd")"
+	[ "$(grep -cE "^[0-9:]{8}  frames +$pid +[0-9.]+ms +[0-9]+ +100%  $T/gl/0[0-9]+\.folded$" \
+		"$T/cmd")" -eq "$(field .glitches)" ] || fail "rows: $(head -n 3 "$T/cmd")"
+	assert_says 'ready \(.* keeps the last [0-9.]+ s in [0-9.]+ MB\)'
+	assert_says "$(field .glitches) glitches of $(field .frames) frames, slowest .*; frames p50 .*, p99 "
+}
+
+@test "--pre and --post widen the window, and only that" {
+	gr_ok -q -g "u:$W/frames:frame" --threshold 30ms --pre 20ms --post 15ms -- "$W/frames" mix
+	glitches 'select(.from_ns != .begin_ns - 20000000 or .to_ns != .end_ns + 15000000)' >"$T/bad"
+	[ ! -s "$T/bad" ] || fail "window: $(head -n 1 "$T/bad")"
+	# At 999 Hz on two CPUs: 35 ms more.
+	glitches 'select(.samples < (.duration_ns + 35000000) / 1000000 * 1.2)' >"$T/bad"
+	[ ! -s "$T/bad" ] || fail "too few samples: $(head -n 1 "$T/bad")"
+}
+
+@test "requests that begin on one thread and end on another, two open at a time: 11" {
+	gr_ok -q -g "u:$W/frames:begin_request..u:$W/frames:end_request" --key arg0 --threshold 25ms \
+		-- "$W/frames" handoff
+	is .glitches 11
+	exact "$T/cmd" 25000000
+	[ "$(glitches '.key.value' | sort -u | wc -l)" -eq 11 ] || fail "keys are not 11 different ones"
+	[ "$(glitches 'select(.key.value == "0x3e8")' | wc -l)" -eq 1 ] || fail "no key 1000"
+	# They overlap, each with its own window.
+	[ "$(jq -s '[.[] | select(.type == "glitch")] | sort_by(.begin_ns) | [.[:-1], .[1:]] | transpose |
+		map(select(.[0].end_ns > .[1].begin_ns)) | length' "$T/gl/index.jsonl")" -ge 5 ] ||
+		fail "they do not overlap"
+}
+
+@test "a key's frames are counted by depth: one global frame from the first begin to the last end" {
+	gr_ok -q -g "u:$W/frames:begin_request..u:$W/frames:end_request" --key global --threshold 25ms \
+		-- "$W/frames" handoff
+	# There is always a request open, from the first begin to the last end.
+	is .frames 1
+	is .glitches 1
+	holds '.gates[0].entries == 11'
+	is .unbalanced 0
+}
+
+@test "without a key the ends on another thread have no begin, and the begins no end" {
+	gr -g "u:$W/frames:begin_request..u:$W/frames:end_request" --threshold 25ms -- "$W/frames" handoff
+	[ "$status" -eq 4 ] || [ "$status" -eq 0 ] || fail "exit code $status"
+	is .frames 0
+	is .unbalanced 11
+	holds '.abandoned == 1'
+}
+
+@test "no frame, or none that is slow: exit code 4" {
+	gr -g "u:$W/frames:frame" --threshold 10ms 200ms
+	[ "$status" -eq 4 ] || fail "exit code $status"
+	assert_says 'no frame'
+	gr -g "u:$W/frames:frame" --threshold 20s -- "$W/frames" -t 200 fast
+	[ "$status" -eq 4 ] || fail "exit code $status"
+	assert_says 'none of [0-9,]+ frames was a glitch'
+	is .glitches 0
+}
+
+@test "threads that leave by longjmp, exit, exec or a signal: abandoned, by cause" {
+	local mode cause n
+
+	while read -r mode cause n; do
+		gr -g "u:$W/escape:gated" --threshold 10s -- "$W/escape" "$mode"
+		[ "$status" -eq 4 ] || fail "$mode: exit code $status"
+		is .abandoned "$n"
+		is ".abandoned_by.$cause" "$n"
+	done < <(printf '%s\n' 'longjmp-main unwound 17' 'longjmp-far unwound 17')
+}
+
+@test "a request whose process ends" {
+	gr_ok -q -g "u:$W/frames:begin_request..u:$W/frames:end_request" --key arg0 --threshold 50ms \
+		-- "$W/frames" -t 200 exit
+	is .abandoned 1
+	is .glitches 1
+	[ "$(glitches 'select(.state == "abandoned" and .cause == "thread_exit")' | wc -l)" -eq 1 ] ||
+		fail "not abandoned: $(glitches .)"
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SAMPLEGATE_TOOL_H
+#define SAMPLEGATE_TOOL_H
+
+/* What every tool's main file begins with. TOOL is its name, defined before. */
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/libbpf.h>
+
+#include "failure.h"
+#include "opts.h"
+
+static volatile sig_atomic_t stop_signal;
+static unsigned int verbose;
+
+static int complain(const struct failure *f)
+{
+	fprintf(stderr, TOOL ": %s\n", f->text);
+	return f->exit_code;
+}
+
+/* The command is everything behind the first "--", whatever order the options are in. */
+static int split_command(int argc, char **argv, struct opts *o)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			continue;
+		o->command = argv + i + 1;
+		return i;
+	}
+	return argc;
+}
+
+static void on_signal(int sig)
+{
+	stop_signal = sig;
+}
+
+/* Signals are let in only while waiting. SIGPIPE and SIGXFSZ are errors of the write that met them.
+ */
+static void catch_signals(sigset_t *waiting)
+{
+	struct sigaction act = {.sa_handler = on_signal};
+	sigset_t block;
+
+	sigemptyset(&block);
+	sigaddset(&block, SIGINT);
+	sigaddset(&block, SIGTERM);
+	sigprocmask(SIG_BLOCK, &block, waiting);
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+static int libbpf_says(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (verbose < (level == LIBBPF_DEBUG ? 2u : 1u))
+		return 0;
+	return vfprintf(stderr, format, args);
+}
+
+/* What the plan has to say, a line each. */
+static void say_notes(const char *line)
+{
+	size_t n;
+
+	for (; line && *line; line += n + (line[n] == '\n')) {
+		n = strcspn(line, "\n");
+		fprintf(stderr, TOOL ": %.*s\n", (int)n, line);
+	}
+}
+
+#endif
