@@ -339,7 +339,7 @@ LIVE_SKEL := $(patsubst tests/live/%.bpf.c,$(B)/live/%.skel.h,$(wildcard tests/l
 $(LIVE_BIN): $(B)/live/%: tests/live/%.c $(LIVE_SKEL) $(B)/libsamplegate.a $(B)/.flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/live $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< \
+	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests/unit -isystem $(B)/live $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< \
 		$(B)/libsamplegate.a $(LDLIBS)
 
 # --- targets that run something; they install first, so the build is a make of its own ---

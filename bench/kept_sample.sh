@@ -12,15 +12,6 @@ seconds=${BENCH_SECONDS:-5}
 rounds=${BENCH_ROUNDS:-3}
 cpu=$(($(nproc) - 1))
 
-# Nanoseconds of CPU time that the one child of a process has used.
-used_ns()
-{
-	local child
-
-	read -r child <"/proc/$1/task/$1/children"
-	cat "/proc/${child%% *}/task/"*/schedstat | awk '{ ns += $1 } END { printf "%d\n", ns }'
-}
-
 # run NAME: leaves the interruptions in $T/gaps and "NS ALL_NS SAMPLES" in $T/cost: the profiler's
 # CPU time while the load ran, and from its start to its end.
 run()
@@ -62,18 +53,6 @@ run()
 	[ "$name" = none ] || [ "$name" = empty ] && echo 0 0 1 >"$T/cost" && return
 	awk -v n="$samples" -v ns=$((after - before)) '{ print ns, ($1 + $2) * 1000, n }' "$T/usage" \
 		>"$T/cost"
-}
-
-# The median length of what $T/gaps has and $T/gaps.none, as long a run without a profiler, has not.
-interruption()
-{
-	awk 'FNR == NR { n[$1] -= $2; total -= $2; next }
-		{ n[$1] += $2; total += $2 }
-		END {
-			for (i = 0; i < 65536 && 2 * below < total; i += 16)
-				below += n[i]
-			print i - 16
-		}' "$T/gaps.none" "$T/gaps"
 }
 
 names=(empty ours)

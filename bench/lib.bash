@@ -168,3 +168,24 @@ have()
 		return 1
 	}
 }
+
+# Nanoseconds of CPU time that the one child of a process has used.
+used_ns()
+{
+	local child
+
+	read -r child <"/proc/$1/task/$1/children"
+	cat "/proc/${child%% *}/task/"*/schedstat | awk '{ ns += $1 } END { printf "%d\n", ns }'
+}
+
+# The median length of what $T/gaps has and $T/gaps.none, as long a run without a profiler, has not.
+interruption()
+{
+	awk 'FNR == NR { n[$1] -= $2; total -= $2; next }
+		{ n[$1] += $2; total += $2 }
+		END {
+			for (i = 0; i < 65536 && 2 * below < total; i += 16)
+				below += n[i]
+			print i - 16
+		}' "$T/gaps.none" "$T/gaps"
+}

@@ -5,6 +5,7 @@
 /* Scratch space for one record per CPU, and the rings. */
 
 #include "compat.bpf.h"
+#include "gate.h"
 #include "sample.h"
 
 /* user space sets the value's size to that of the largest record before loading */
@@ -27,6 +28,25 @@ static __always_inline struct sample_record *emit_scratch(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+/* The current thread's, as gates name it, in the pid namespace with this inode number (0: initial).
+ */
+static __always_inline void emit_header(struct sample_record *rec, __u32 id, __u32 process,
+					__u32 pidns_inum)
+{
+	rec->time_ns = bpf_ktime_get_ns();
+	rec->pid = process;
+	rec->tid = id & GATE_ID_IDLE ? 0 : id;
+	if (pidns_inum) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		rec->pid = compat_task_tgid(task, pidns_inum);
+		rec->tid = compat_task_tid(task, pidns_inum);
+	}
+	rec->cpu = bpf_get_smp_processor_id();
+	rec->version = SAMPLE_VERSION;
+	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 }
 
 /* The return value is the only word about a record that found no room. */

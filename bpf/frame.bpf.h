@@ -172,22 +172,25 @@ static __always_inline bool frame_outlives_threads(void)
  * are begun again on another: so the entry is looked for once more after the count went up, and
  * frame_leave() looks at the count once more after it has deleted the entry.
  */
-__noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process)
+__noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
 	struct frame_counts *c = frame_counts_here();
 	struct gate_stats *st = gate_stats_of(0);
 	struct frame fresh = {.depth = 1, .opener = id, .process = process};
-	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+	struct frame *f = NULL;
 
 	if (!c || !st)
 		return 0;
+	/* A user function's gate has found that its thread is outside. */
+	if (frame_cfg.key != FRAME_BY_THREAD || !(frame_cfg.shared.info.flags & GATE_F_FRAME))
+		f = bpf_map_lookup_elem(&frames, &key);
 	if (f) {
 		gate_count(f->depth, 1);
 		if (frame_cfg.key == FRAME_BY_THREAD || bpf_map_lookup_elem(&frames, &key))
 			return 1;
 	}
-	fresh.begin_ns = bpf_ktime_get_ns();
+	fresh.begin_ns = now;
 	fresh.cpu = bpf_get_smp_processor_id();
 	fresh.pid = process;
 	fresh.tid = id & GATE_ID_IDLE ? 0 : id;
@@ -267,13 +270,13 @@ static __always_inline void frame_account(__u64 begin_ns, __u64 end_ns, __u32 ca
  * One end of the frame, for a cause (enum frame_cause, and FRAME_WHOLE). 0: there is none; else 1,
  * or FRAME_BEGUN_AGAIN.
  */
-__noinline int frame_leave(__u64 value, __u32 space, __u32 how)
+__noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
 	struct frame *f = bpf_map_lookup_elem(&frames, &key);
 	__u32 cause = how & 7, opener, process;
 	struct frame_notice *n = NULL;
-	__u64 begin, now, told = 0;
+	__u64 begin, told = 0;
 	bool late, passed, blocked;
 
 	if (!f)
@@ -281,7 +284,6 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how)
 	gate_count(f->depth, -1);
 	if (!(how & FRAME_WHOLE) && *(volatile __s64 *)&f->depth > 0)
 		return 1;
-	now = bpf_ktime_get_ns();
 	begin = f->begin_ns;
 	opener = f->opener;
 	process = f->process;
@@ -329,14 +331,14 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how)
 }
 
 /* frame_leave() by the current thread, and what follows: from here, since stacks add up. */
-static __always_inline int frame_end(const struct frame_key *key, __u32 how)
+static __always_inline int frame_end(const struct frame_key *key, __u32 how, __u64 now)
 {
-	int ended = frame_leave(key->value, key->process, how);
+	int ended = frame_leave(key->value, key->process, how, now);
 
 	if (ended == FRAME_BEGUN_AGAIN) {
 		struct gate_self self = gate_current(false);
 
-		frame_enter(key->value, key->process, self.id, self.process);
+		frame_enter(key->value, key->process, self.id, self.process, now);
 	}
 	return ended;
 }
@@ -407,7 +409,7 @@ static __always_inline void frame_key_here(__u32 id, __u32 process, __u64 arg,
 }
 
 /* The current thread begins a frame with this argument. */
-__noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg)
+__noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
 {
 	struct frame_thread mine = {.depth = 1}, *t;
 
@@ -419,7 +421,7 @@ __noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg)
 			return 1;
 		}
 	}
-	if (!frame_enter(mine.key.value, mine.key.process, id, process))
+	if (!frame_enter(mine.key.value, mine.key.process, id, process, now))
 		return 0;
 	if (frame_cfg.key != FRAME_BY_THREAD)
 		bpf_map_update_elem(&frame_threads, &id, &mine, BPF_ANY);
@@ -430,7 +432,7 @@ __noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg)
  * A thread leaves the frame that it is inside by its own begin: a natural end, or what took its
  * place. 0 if it was in none.
  */
-__noinline int frame_thread_leave(__u32 id, __u32 how)
+__noinline int frame_thread_leave(__u32 id, __u32 how, __u64 now)
 {
 	struct frame_thread *t;
 	struct frame_key key;
@@ -447,7 +449,7 @@ __noinline int frame_thread_leave(__u32 id, __u32 how)
 		/* The others that are inside the same frame stay there. */
 		how &= ~FRAME_WHOLE;
 	}
-	return frame_end(&key, how);
+	return frame_end(&key, how, now);
 }
 
 /* ---- off the CPU ---- */

@@ -117,9 +117,9 @@ struct gate_self {
 #ifdef gate_frame_begin
 #define GATE_FRAMES true
 #else
-#define GATE_FRAMES			   false
-#define gate_frame_begin(id, process, arg) ((void)0)
-#define gate_frame_end(id, cause)	   ((void)0)
+#define GATE_FRAMES				false
+#define gate_frame_begin(id, process, arg, now) ((void)0)
+#define gate_frame_end(id, cause, now)		((void)0)
 #endif
 
 static __always_inline struct gate_self gate_current(bool has_find_vma)
@@ -357,7 +357,7 @@ static __always_inline void gate_begin(const struct gate_ref *g, struct gate_sta
 				       const struct gate_self *self, __u32 cpu, __u64 now)
 {
 	if (GATE_FRAMES)
-		gate_frame_begin(self->id, self->process, self->arg);
+		gate_frame_begin(self->id, self->process, self->arg, now);
 	else if (g->scope == GATE_SCOPE_THREAD)
 		gate_count(st->opens, 1);
 	else
@@ -369,7 +369,7 @@ static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats
 				     __u32 cause)
 {
 	if (GATE_FRAMES)
-		gate_frame_end(id, cause);
+		gate_frame_end(id, cause, now);
 	else if (g->scope == GATE_SCOPE_THREAD)
 		gate_account_period(st, opened_ns, now);
 	else

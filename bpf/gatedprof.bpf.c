@@ -21,6 +21,7 @@ const volatile struct gatedprof_config cfg = {};
 #include "gate.bpf.h"
 #include "target.bpf.h"
 #include "probes.bpf.h"
+#include "plain.bpf.h"
 #include "life.bpf.h"
 #include "stack.bpf.h"
 #include "emit.bpf.h"
@@ -133,22 +134,11 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 		}
 		break;
 	}
-	rec->time_ns = bpf_ktime_get_ns();
+	emit_header(rec, self.id, self.process, cfg.pidns_inum);
 	rec->period = ctx->sample_period;
-	if (cfg.pidns_inum) {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
-		rec->pid = compat_task_tgid(task, cfg.pidns_inum);
-		rec->tid = compat_task_tid(task, cfg.pidns_inum);
-	} else {
-		rec->pid = self.process;
-		rec->tid = self.id & GATE_ID_IDLE ? 0 : self.id;
-	}
-	rec->cpu = bpf_get_smp_processor_id();
-	rec->version = SAMPLE_VERSION;
 	rec->gate_words = cfg.gate_words;
-	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames);
+	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames,
+			      cfg.stack_skip);
 	if (emit_record(ctx, rec, bytes)) {
 		c->lost_ring++;
 		return 0;
@@ -184,78 +174,4 @@ SEC("?perf_event")
 int sample_vma(struct compat_sample_ctx *ctx)
 {
 	return sample(ctx, true);
-}
-
-/* ---- gates without frames ---- */
-
-static __always_inline int plain_open(void)
-{
-	struct gate_ref g = this_gate();
-	struct gate_self self;
-
-	if (!may_pass())
-		return 0;
-	self = gate_current(false);
-	gate_enter(&g, &self, 0, 0, 0);
-	return 0;
-}
-
-static __always_inline int plain_close(void)
-{
-	struct gate_ref g = this_gate();
-	struct gate_self self;
-
-	if (!may_pass())
-		return 0;
-	self = gate_current(false);
-	gate_leave_plain(&g, &self);
-	return 0;
-}
-
-SEC("?kprobe/probe_open")
-int probe_open(struct pt_regs *ctx)
-{
-	return plain_open();
-}
-
-SEC("?kprobe/probe_close")
-int probe_close(struct pt_regs *ctx)
-{
-	return plain_close();
-}
-
-SEC("?tp/probe/open")
-int tracepoint_open(void *ctx)
-{
-	return plain_open();
-}
-
-SEC("?tp/probe/close")
-int tracepoint_close(void *ctx)
-{
-	return plain_close();
-}
-
-SEC("?fentry/probe")
-int fentry_open(void *ctx)
-{
-	return plain_open();
-}
-
-SEC("?fentry/probe")
-int fentry_close(void *ctx)
-{
-	return plain_close();
-}
-
-SEC("?fexit/probe")
-int fexit_open(void *ctx)
-{
-	return plain_open();
-}
-
-SEC("?fexit/probe")
-int fexit_close(void *ctx)
-{
-	return plain_close();
 }

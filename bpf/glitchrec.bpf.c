@@ -18,11 +18,11 @@ const volatile struct glitchrec_config frame_cfg = {};
 /* The part that the shared programs know. */
 #define cfg frame_cfg.shared
 
-int frame_thread_enter(__u32 id, __u32 process, __u64 arg);
-int frame_thread_leave(__u32 id, __u32 how);
+int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now);
+int frame_thread_leave(__u32 id, __u32 how, __u64 now);
 
-#define gate_frame_begin(id, process, arg) frame_thread_enter(id, process, arg)
-#define gate_frame_end(id, cause)	   frame_thread_leave(id, cause)
+#define gate_frame_begin(id, process, arg, now) frame_thread_enter(id, process, arg, now)
+#define gate_frame_end(id, cause, now)		frame_thread_leave(id, cause, now)
 
 #include "compat.bpf.h"
 #include "loss.bpf.h"
@@ -45,7 +45,7 @@ static __always_inline void thread_gone(__u32 id, __u32 cause, bool all)
 	if (!all && (cfg.info.flags & GATE_F_KERNEL))
 		return;
 	if (frame_cfg.natural || frame_cfg.key == FRAME_BY_THREAD)
-		frame_thread_leave(id, cause | FRAME_WHOLE);
+		frame_thread_leave(id, cause | FRAME_WHOLE, bpf_ktime_get_ns());
 }
 
 /*
@@ -61,7 +61,7 @@ static __always_inline void process_gone(__u32 process, __u32 cause, bool all)
 	if ((cfg.info.flags & GATE_F_KERNEL) && (!all || !frame_cfg.key_of_process))
 		return;
 	if (frame_cfg.key == FRAME_BY_PROCESS) {
-		frame_leave(process, 0, cause | FRAME_WHOLE);
+		frame_leave(process, 0, cause | FRAME_WHOLE, bpf_ktime_get_ns());
 	} else {
 		count = bpf_map_lookup_elem(&frame_processes, &process);
 		if (count && *count > 0)
@@ -84,16 +84,18 @@ static __always_inline int point_begin(__u64 arg)
 {
 	struct gate_stats *st = gate_stats_of(0);
 	struct gate_self self;
+	__u64 now;
 
 	if (!may_pass() || !st)
 		return 0;
+	now = bpf_ktime_get_ns();
 	self = gate_current(false);
 	gate_count(st->entries, 1);
 	/* A system call that is entered while inside: its exit was missed. */
 	if ((cfg.info.flags & GATE_F_NO_NESTING) &&
-	    frame_thread_leave(self.id, FRAME_UNWOUND | FRAME_WHOLE))
+	    frame_thread_leave(self.id, FRAME_UNWOUND | FRAME_WHOLE, now))
 		gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
-	frame_thread_enter(self.id, self.process, arg);
+	frame_thread_enter(self.id, self.process, arg, now);
 	return 0;
 }
 
@@ -102,16 +104,18 @@ static __always_inline int point_end(__u64 arg)
 	struct gate_stats *st = gate_stats_of(0);
 	struct gate_self self;
 	struct frame_key key;
+	__u64 now;
 	int ended;
 
 	if (!may_pass() || !st)
 		return 0;
+	now = bpf_ktime_get_ns();
 	self = gate_current(false);
 	if (frame_cfg.natural) {
-		ended = frame_thread_leave(self.id, FRAME_ENDED);
+		ended = frame_thread_leave(self.id, FRAME_ENDED, now);
 	} else {
 		frame_key_here(self.id, self.process, arg, &key);
-		ended = frame_end(&key, FRAME_ENDED);
+		ended = frame_end(&key, FRAME_ENDED, now);
 	}
 	if (!ended)
 		gate_count(st->unbalanced, 1);
@@ -303,21 +307,11 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	gates[0] = armed ? FRAME_SAMPLE_ARMED : 0;
 	rec->return_addr = 0;
 	rec->return_gate = 0;
-	rec->time_ns = bpf_ktime_get_ns();
+	emit_header(rec, self.id, self.process, cfg.pidns_inum);
 	rec->period = ctx->sample_period;
-	rec->pid = self.process;
-	rec->tid = self.id & GATE_ID_IDLE ? 0 : self.id;
-	if (cfg.pidns_inum) {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
-		rec->pid = compat_task_tgid(task, cfg.pidns_inum);
-		rec->tid = compat_task_tid(task, cfg.pidns_inum);
-	}
-	rec->cpu = bpf_get_smp_processor_id();
-	rec->version = SAMPLE_VERSION;
 	rec->gate_words = 1;
-	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames);
+	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames,
+			      cfg.stack_skip);
 	if (emit_record(ctx, rec, bytes))
 		c->lost_ring++;
 	else
@@ -362,8 +356,8 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, __u6
 	to->rec.gate_words = 0;
 	to->rec.return_addr = 0;
 	bpf_get_current_comm(to->rec.comm, sizeof(to->rec.comm));
-	stack_capture(ctx, false, &to->rec, sizeof(to->rec), FRAME_STACK_FRAMES,
-		      FRAME_STACK_FRAMES);
+	stack_capture(ctx, false, &to->rec, sizeof(to->rec), FRAME_STACK_FRAMES, FRAME_STACK_FRAMES,
+		      0);
 }
 
 /* Arguments: whether preempted, the thread that leaves, the one that comes. */
@@ -406,6 +400,7 @@ int close_frame(struct bpf_raw_tracepoint_args *ctx)
 	struct frame *f = bpf_map_lookup_elem(&frames, &key);
 
 	if (f && f->begin_ns == ctx->args[2])
-		frame_leave(key.value, key.process, (ctx->args[3] & 7) | FRAME_WHOLE);
+		frame_leave(key.value, key.process, (ctx->args[3] & 7) | FRAME_WHOLE,
+			    bpf_ktime_get_ns());
 	return 0;
 }

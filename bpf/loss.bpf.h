@@ -2,7 +2,7 @@
 #ifndef SAMPLEGATE_LOSS_BPF_H
 #define SAMPLEGATE_LOSS_BPF_H
 
-/* The counters that the summary is made of. */
+/* The counters that the summary is made of, of each event. */
 
 #include "compat.bpf.h"
 #include "gatedprof.h"
@@ -16,9 +16,9 @@ struct {
 
 static __always_inline struct tick_counters *loss_counters(void)
 {
-	__u32 zero = 0;
+	__u32 event = cfg.event;
 
-	return bpf_map_lookup_elem(&counters, &zero);
+	return bpf_map_lookup_elem(&counters, &event);
 }
 
 /*

@@ -11,10 +11,13 @@
  * Captures into rec, behind its header and gate words, and sets its counts and flags. kernel_frames
  * and user_frames are how many frames may be captured, 0 for none; both must be constants to the
  * verifier, and rec must have room for all. A stack that fills its room is marked as cut.
+ * Where the event itself asks for a call chain, that is what the helper hands out, with a mark
+ * (PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER) before each part: skip is 1 then, else 0.
  * Returns the record's size in bytes.
  */
 static __always_inline __u64 stack_capture(void *ctx, bool user_mode, struct sample_record *rec,
-					   __u64 head_bytes, __u32 kernel_frames, __u32 user_frames)
+					   __u64 head_bytes, __u32 kernel_frames, __u32 user_frames,
+					   __u32 skip)
 {
 	__u64 used = head_bytes;
 	__u16 flags = 0;
@@ -27,7 +30,7 @@ static __always_inline __u64 stack_capture(void *ctx, bool user_mode, struct sam
 	if (!kernel_frames) {
 		flags |= SAMPLE_F_NO_KERNEL;
 	} else if (!(flags & SAMPLE_F_USER_MODE)) {
-		n = bpf_get_stack(ctx, (void *)rec + head_bytes, kernel_frames * 8, 0);
+		n = bpf_get_stack(ctx, (void *)rec + head_bytes, kernel_frames * 8, skip);
 		if (n < 0) {
 			flags |= SAMPLE_F_KERNEL_FAIL;
 		} else {
@@ -43,7 +46,8 @@ static __always_inline __u64 stack_capture(void *ctx, bool user_mode, struct sam
 	if (!user_frames) {
 		flags |= SAMPLE_F_NO_USER;
 	} else {
-		n = bpf_get_stack(ctx, (void *)rec + used, user_frames * 8, BPF_F_USER_STACK);
+		n = bpf_get_stack(ctx, (void *)rec + used, user_frames * 8,
+				  BPF_F_USER_STACK | skip);
 		/* Only now: reading the task's flags costs as much as a short stack. */
 		if (n <= 0) {
 			struct task_struct *task = (void *)bpf_get_current_task();

@@ -43,12 +43,14 @@ struct gatedprof_config {
 	__u32 n_cpus;	    /* possible CPUs */
 	__u32 test_targets; /* 0: the probes are attached to the targets only */
 	__u32 only_threads; /* every gate has scope thread and starts closed */
+	__u32 event;	    /* of a program that samples: the number of its event */
+	__u32 stack_skip;   /* 1: the event asks for call chains, which begin with a mark */
 	struct gate_info info;
 };
 
 /*
- * Map `counters`, one element per CPU. Each is counted where it happens, none is derived. What a
- * dropped sample touches comes first: it is mostly one line of a cold cache then.
+ * Map `counters`, one element per event and CPU. Each is counted where it happens, none is derived.
+ * What a dropped sample touches comes first: it is mostly one line of a cold cache then.
  */
 struct tick_counters {
 	__u64 runs;	   /* of the program */
@@ -63,8 +65,10 @@ struct tick_counters {
 	__u64 lost_ring;      /* the ring refused the record */
 	__u64 lost_scratch;   /* no scratch space */
 	__u64 target_no_room; /* children that found no room in map `targets` */
+	__u64 late;	      /* taken by the ring, but user space has the verdict */
+	__u64 chained;	      /* left to the kernel's own handler */
 };
 
-_Static_assert(sizeof(struct gatedprof_config) == 104, "shared by both sides");
+_Static_assert(sizeof(struct gatedprof_config) == 112, "shared by both sides");
 
 #endif

@@ -13,6 +13,9 @@
 
 #define UNSYMBOLIZED_SHOWN 5
 
+/* Longer terms push their numbers to the right. */
+#define TERM_COLUMN_MAX 48
+
 bool account_identity_holds(const struct account *a)
 {
 	uint64_t sum = 0, causes = 0;
@@ -285,6 +288,79 @@ static void print_broken(FILE *f, const struct account *a)
 	fputs(": code without frame pointers (-fomit-frame-pointer)\n", f);
 }
 
+static void print_event(FILE *f, const struct account *a, const struct account_event *e)
+{
+	char buf[HUMAN_BYTES];
+
+	begin_line(f, a, NULL);
+	account_put_clean(f, e->event);
+	fprintf(f, ": %s kept of ", human_count(buf, e->kept));
+	account_put_count(f, e->seen, "sample");
+	putc('\n', f);
+}
+
+/* Texts and numbers in columns, as wide as they have to be. */
+static void print_terms(FILE *f, const struct account *a)
+{
+	int text = 0, yes = 0, no = 0;
+	char buf[HUMAN_BYTES];
+
+	for (size_t i = 0; i < a->n_terms; i++) {
+		const struct account_term *t = &a->terms[i];
+		int n = (int)strlen(t->text);
+
+		text = n > text ? n : text;
+		n = (int)strlen(human_count(buf, t->yes));
+		yes = n > yes ? n : yes;
+		n = (int)strlen(human_count(buf, t->no));
+		no = n > no ? n : no;
+	}
+	if (text > TERM_COLUMN_MAX)
+		text = TERM_COLUMN_MAX;
+	for (size_t i = 0; i < a->n_terms; i++) {
+		const struct account_term *t = &a->terms[i];
+
+		if (a->n_events > 1 && (!i || a->terms[i - 1].event != t->event))
+			print_event(f, a, &a->events[t->event]);
+		begin_line(f, a, NULL);
+		fputs("  ", f);
+		account_put_clean(f, t->text);
+		fprintf(f, "%*s", (int)strlen(t->text) < text ? text - (int)strlen(t->text) : 0,
+			"");
+		fprintf(f, "  true %*s", yes, human_count(buf, t->yes));
+		fprintf(f, "  false %*s\n", no, human_count(buf, t->no));
+	}
+	if (a->late_kept || a->late_filtered || a->late_unknown) {
+		begin_line(f, a, NULL);
+		fprintf(f, "%s late, decided after the kernel: ",
+			human_count(buf, a->late_kept + a->late_filtered + a->late_unknown));
+		fprintf(f, "%s kept, ", human_count(buf, a->late_kept));
+		fprintf(f, "%s filtered", human_count(buf, a->late_filtered));
+		if (a->late_unknown)
+			fprintf(f, ", %s filtered since it was never known",
+				human_count(buf, a->late_unknown));
+		putc('\n', f);
+	}
+}
+
+static void print_chain(FILE *f, const struct account *a)
+{
+	char buf[HUMAN_BYTES];
+
+	if (a->chained) {
+		begin_line(f, a, NULL);
+		fprintf(f, "%s of the kernel's own samples written\n",
+			human_count(buf, a->chain_written));
+	}
+	if (a->chain_lost) {
+		begin_line(f, a, NULL);
+		fprintf(f,
+			"warning: %s of the kernel's own records lost: its ring was full (larger "
+			"rings: -m PAGES; or a lower rate: -F HZ)\n",
+			human_count(buf, a->chain_lost));
+	}
+}
+
 void account_print_summary(FILE *f, const struct account *a)
 {
 	char buf[HUMAN_BYTES];
@@ -294,7 +370,7 @@ void account_print_summary(FILE *f, const struct account *a)
 	fprintf(f, "%s kept of ", human_count(buf, a->kept));
 	account_put_count(f, a->seen, "sample");
 	fputs(" (", f);
-	if (a->n_gates || a->outside)
+	if ((a->n_gates && !a->n_terms) || a->outside)
 		fprintf(f, "%s outside the gate%s, ", human_count(buf, a->outside),
 			a->n_gates > 1 ? "s" : "");
 	fprintf(f, "%s filtered, ", human_count(buf, a->filtered));
@@ -304,6 +380,8 @@ void account_print_summary(FILE *f, const struct account *a)
 		put_openings(f, &a->gates[0]);
 	}
 	putc('\n', f);
+	print_terms(f, a);
+	print_chain(f, a);
 	for (i = 0; i < a->n_gates; i++) {
 		if (a->n_gates > 1) {
 			begin_line(f, a, &a->gates[i]);
@@ -375,6 +453,47 @@ static void json_gate(struct json *j, const struct account_gate *g)
 	json_object_end(j);
 }
 
+static void json_terms(struct json *j, const struct account *a)
+{
+	number(j, "late", a->late_kept + a->late_filtered + a->late_unknown);
+	number(j, "late_kept", a->late_kept);
+	number(j, "late_filtered", a->late_filtered);
+	number(j, "late_unknown", a->late_unknown);
+	number(j, "chained", a->chained);
+	number(j, "chain_written", a->chain_written);
+	number(j, "chain_lost", a->chain_lost);
+	json_key(j, "events");
+	json_array_begin(j);
+	for (size_t i = 0; i < a->n_events; i++) {
+		const struct account_event *e = &a->events[i];
+
+		json_object_begin(j);
+		string(j, "event", e->event);
+		if (e->filter)
+			string(j, "filter", e->filter);
+		number(j, "seen", e->seen);
+		number(j, "kept", e->kept);
+		number(j, "filtered", e->filtered);
+		number(j, "lost", e->lost);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_key(j, "terms");
+	json_array_begin(j);
+	for (size_t i = 0; i < a->n_terms; i++) {
+		const struct account_term *t = &a->terms[i];
+
+		json_object_begin(j);
+		string(j, "text", t->text);
+		number(j, "event", t->event);
+		number(j, "true", t->yes);
+		number(j, "false", t->no);
+		number(j, "late", t->late);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 int account_write_json(FILE *f, const struct account *a, void (*extra)(struct json *j, void *arg),
 		       void *arg)
 {
@@ -439,6 +558,8 @@ int account_write_json(FILE *f, const struct account *a, void (*extra)(struct js
 		json_object_end(&j);
 	}
 	json_array_end(&j);
+	if (a->n_terms)
+		json_terms(&j, a);
 	if (extra)
 		extra(&j, arg);
 	json_key(&j, "exit");

@@ -41,6 +41,20 @@ struct account_gate {
 	uint64_t typical_ns; /* the median opening; 0: not known */
 };
 
+/* A term of a filter, in the sense in which it is written. */
+struct account_term {
+	const char *text;
+	size_t event; /* its number */
+	uint64_t yes, no;
+	uint64_t late; /* asked by the kernel in vain, where the rest decided all the same */
+};
+
+/* One of several events, or the only one, of a tool with filters. */
+struct account_event {
+	const char *event, *filter; /* filter NULL: none */
+	uint64_t seen, kept, filtered, lost;
+};
+
 struct account_unsymbolized {
 	const char *module, *reason;
 	uint64_t frames;
@@ -68,6 +82,17 @@ struct account {
 
 	const struct account_gate *gates;
 	size_t n_gates;
+
+	/* A tool with filters: has terms. Of kept and of filtered these were decided late. */
+	const struct account_term *terms;
+	size_t n_terms;
+	const struct account_event *events;
+	size_t n_events;
+	uint64_t late_kept, late_filtered;
+	uint64_t late_unknown;		    /* filtered, since nobody could know better */
+	uint64_t chained;		    /* left to the kernel's handler */
+	uint64_t chain_written, chain_lost; /* of its samples: in the file; refused by its ring */
+
 	const struct account_unsymbolized *unsymbolized;
 	size_t n_unsymbolized;
 	/* Stacks that ended too early, as stackends.h has it: of all, and in the worst module. */

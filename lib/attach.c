@@ -13,6 +13,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "attach_filter.h"
+#include "bpfvar.h"
 #include "loghist.h"
 #include "strbuf.h"
 
@@ -26,6 +28,8 @@ struct attach {
 
 	struct bpf_object *main;
 	struct bpf_object **gates;
+	struct bpf_object **events; /* of those after the first */
+	struct bpf_object *hook;    /* of filters, if it could not be part of main */
 	struct bpf_link **links;
 	size_t n_links;
 	int *multi_fds; /* links of many uprobes each */
@@ -36,11 +40,12 @@ struct attach {
 
 /* ---- objects ---- */
 
-/* The configuration is the first and only thing of our own in the object's read-only data. */
-static int set_config(struct bpf_object *obj, const struct attach_object *object,
+/* The configuration is the first thing in the object's read-only data. */
+static int set_config(const struct attach *a, struct bpf_object *obj,
 		      const struct gatedprof_config *config)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(obj, ".rodata");
+	const struct attach_object *object = &a->object;
 	size_t bytes = 0;
 	const void *initial = map ? bpf_map__initial_value(map, &bytes) : NULL;
 	char *data;
@@ -57,6 +62,8 @@ static int set_config(struct bpf_object *obj, const struct attach_object *object
 		memcpy(data + sizeof(*config), object->config, object->config_bytes);
 	err = bpf_map__set_initial_value(map, data, bytes);
 	free(data);
+	if (!err && a->plan->filters)
+		err = attach_filter_constants(obj, a->plan, config->event);
 	return err;
 }
 
@@ -65,7 +72,7 @@ static struct bpf_object *open_object(const struct attach *a, const struct gated
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "samplegate");
 	struct bpf_object *obj = bpf_object__open_mem(a->object.elf, a->object.elf_bytes, &opts);
-	int err = obj ? set_config(obj, &a->object, config) : -errno;
+	int err = obj ? set_config(a, obj, config) : -errno;
 
 	if (!err)
 		return obj;
@@ -136,6 +143,7 @@ static int size_maps(struct attach *a)
 		{"gate_ranges", p->n_ranges},
 		{"targets", p->max_targets},
 		{"rings", p->config.n_cpus},
+		{"counters", p->n_events},
 	};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !err; i++)
@@ -145,6 +153,8 @@ static int size_maps(struct attach *a)
 	map = bpf_object__find_map_by_name(a->main, "scratch");
 	if (!err)
 		err = map ? bpf_map__set_value_size(map, p->record_bytes) : -ENOENT;
+	if (!err && p->filters)
+		err = attach_filter_sizes(a->main, p);
 	return err;
 }
 
@@ -205,6 +215,8 @@ static int fill_maps(struct attach *a, struct failure *f)
 		bpf_map_lookup_elem(attach_map_fd(a, "targets"), &pid, &old);
 		err = put(a, "targets", &pid, old ? &both : &process);
 	}
+	if (!err && p->filters)
+		err = attach_filter_fill(a->main, p);
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot fill the BPF maps: %s",
 				   strerror(-err));
@@ -297,10 +309,54 @@ static bool is_in_main(const struct attach *a, size_t i)
 	return i == 0 && !watches_kernel_functions(&a->plan->gates[0], &first);
 }
 
+static const char *sample_program(const struct plan *plan)
+{
+	if (plan->filters && attach_filter_program(plan))
+		return attach_filter_program(plan);
+	return plan->host->has_find_vma ? "sample_vma" : "sample_plain";
+}
+
+/* Everything but constants is that of the main object. */
+static int share_maps(const struct attach *a, struct bpf_object *obj)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj)
+	{
+		const char *name = bpf_map__name(map);
+		int err;
+
+		if (strstr(name, ".rodata"))
+			continue;
+		err = bpf_map__reuse_fd(map, attach_map_fd(a, name));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* The program of an event after the first. */
+static int load_event(struct attach *a, size_t i, struct failure *f)
+{
+	struct gatedprof_config config = plan_event_config(a->plan, i);
+	struct bpf_object *obj = open_object(a, &config, f);
+	int err;
+
+	if (!obj)
+		return -EINVAL;
+	a->events[i] = obj;
+	err = share_maps(a, obj);
+	if (!err)
+		err = want_program(obj, sample_program(a->plan));
+	if (!err)
+		err = bpf_object__load(obj);
+	return err ? explain_load(err, "sampling program", f) : 0;
+}
+
 int attach_load(const struct plan *plan, const struct attach_object *object, uint32_t command_pid,
 		struct attach **out, struct failure *f)
 {
-	struct gatedprof_config config = plan->n_gates ? plan_gate_config(plan, 0) : plan->config;
+	struct gatedprof_config config = plan_event_config(plan, 0);
 	struct attach *a = calloc(1, sizeof(*a));
 	int err, n;
 
@@ -313,15 +369,15 @@ int attach_load(const struct plan *plan, const struct attach_object *object, uin
 	a->n_cpus = n > 0 ? n : 1;
 	a->gates = calloc(plan->n_gates + 1, sizeof(*a->gates));
 	config.command_pid = command_pid;
-	a->main = a->gates ? open_object(a, &config, f) : NULL;
+	a->events = calloc(plan->n_events, sizeof(*a->events));
+	a->main = a->gates && a->events ? open_object(a, &config, f) : NULL;
 	if (!a->main) {
-		err = a->gates ? -EINVAL : failure_nomem(f);
+		err = a->gates && a->events ? -EINVAL : failure_nomem(f);
 		goto out;
 	}
 	err = size_maps(a);
 	if (!err)
-		err = want_program(a->main,
-				   plan->host->has_find_vma ? "sample_vma" : "sample_plain");
+		err = want_program(a->main, sample_program(plan));
 	if (!err && config.follow_forks)
 		err = want_program(a->main, "on_fork");
 	if (!err && (command_pid || plan->n_gates))
@@ -344,6 +400,8 @@ int attach_load(const struct plan *plan, const struct attach_object *object, uin
 		goto out;
 	}
 	err = fill_maps(a, f);
+	for (size_t i = 1; i < plan->n_events && !err; i++)
+		err = load_event(a, i, f);
 out:
 	if (err) {
 		attach_free(a);
@@ -557,23 +615,14 @@ static int try_gate(struct attach *a, size_t i, enum kernel_method method,
 	const struct gate_plan *g = &a->plan->gates[i];
 	struct gatedprof_config config = plan_gate_config(a->plan, i);
 	struct bpf_object *obj = open_object(a, &config, f);
-	struct bpf_map *map;
-	int err = 0;
+	int err;
 
 	*failed = NULL;
 	if (!obj)
 		return -EINVAL;
-	bpf_object__for_each_map(map, obj)
-	{
-		const char *name = bpf_map__name(map);
-
-		if (strstr(name, ".rodata"))
-			continue;
-		err = bpf_map__reuse_fd(map, attach_map_fd(a, name));
-		if (err)
-			goto out;
-	}
-	err = want_gate_programs(a, obj, g, method);
+	err = share_maps(a, obj);
+	if (!err)
+		err = want_gate_programs(a, obj, g, method);
 	if (!err)
 		err = bpf_object__load(obj);
 	if (err)
@@ -634,18 +683,65 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 /* Lets the gates work. */
 static int arm(struct attach *a)
 {
-	struct gate_control *control = attach_memory(a, ".bss", sizeof(*control));
+	struct gate_control *control;
+	struct bpfvar_area bss = {};
+	int err = bpfvar_map(a->main, ".bss", &bss);
 
-	if (!control)
-		return -errno;
-	__atomic_store_n(&control->armed, 1, __ATOMIC_RELEASE);
-	munmap(control, sizeof(*control));
-	return 0;
+	if (err)
+		return err;
+	control = bpfvar_in(&bss, "gate_control", sizeof(*control));
+	if (control)
+		__atomic_store_n(&control->armed, 1, __ATOMIC_RELEASE);
+	bpfvar_unmap(&bss);
+	return control ? 0 : -ENOENT;
+}
+
+/* Some programs of an object of their own: all of them or none. */
+static int attach_hooks(struct attach *a, const char *const *names, size_t n)
+{
+	struct gatedprof_config config = plan_event_config(a->plan, 0);
+	struct bpf_object *obj = open_object(a, &config, NULL);
+	size_t first = a->n_links;
+	int err = obj ? share_maps(a, obj) : -EINVAL;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = want_program(obj, names[i]);
+	if (!err)
+		err = bpf_object__load(obj);
+	for (size_t i = 0; i < n && !err; i++) {
+		struct bpf_link *link =
+			bpf_program__attach(bpf_object__find_program_by_name(obj, names[i]));
+
+		err = link ? add_link(a, link) : -errno;
+	}
+	while (err && a->n_links > first)
+		bpf_link__destroy(a->links[--a->n_links]);
+	if (err)
+		bpf_object__close(obj);
+	else
+		a->hook = obj;
+	return err;
+}
+
+/*
+ * What tells of code that is mapped: where all mappings pass, or else the system calls. Without
+ * any, code that takes the place of other code is found out a moment later.
+ */
+static void attach_map_hook(struct attach *a)
+{
+	static const char *const fentry[] = {"note_mmap_fentry"};
+	static const char *const kprobe[] = {"note_mmap_kprobe"};
+	static const char *const calls[] = {"note_mmap_call", "note_mprotect_call"};
+
+	if (attach_hooks(a, fentry, 1) &&
+	    (!a->plan->host->has_kprobe || attach_hooks(a, kprobe, 1)))
+		attach_hooks(a, calls, 2);
 }
 
 int attach_gates(struct attach *a, struct failure *f)
 {
-	static const char *const hooks[] = {"on_exit", "on_exec", "on_fork", "on_switch"};
+	static const char *const hooks[] = {"on_exit",	 "on_exec",   "on_fork",  "on_switch",
+					    "note_exit", "note_exec", "note_fork"};
 	int err;
 
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
@@ -661,6 +757,8 @@ int attach_gates(struct attach *a, struct failure *f)
 					   "cannot watch the life of processes (%s): %s", hooks[i],
 					   strerror(-err));
 	}
+	if (a->plan->filters && attach_filter_wants_maps(a->plan))
+		attach_map_hook(a);
 	for (size_t i = 0; i < a->plan->n_gates; i++) {
 		err = attach_gate(a, i, f);
 		if (err)
@@ -675,10 +773,10 @@ int attach_ring(struct attach *a, uint32_t cpu, int fd)
 	return put(a, "rings", &cpu, &fd);
 }
 
-int attach_sample(struct attach *a, int fd, struct attach_sample **out)
+int attach_sample(struct attach *a, size_t event, int fd, struct attach_sample **out)
 {
-	const char *name = a->plan->host->has_find_vma ? "sample_vma" : "sample_plain";
-	struct bpf_program *prog = bpf_object__find_program_by_name(a->main, name);
+	struct bpf_object *obj = event ? a->events[event] : a->main;
+	struct bpf_program *prog = bpf_object__find_program_by_name(obj, sample_program(a->plan));
 	struct attach_sample *s;
 
 	if (!prog)
@@ -763,11 +861,11 @@ int attach_percpu_sum(const struct attach *a, const char *map, uint32_t key, voi
 	return 0;
 }
 
-int attach_counters(const struct attach *a, uint32_t cpu, struct tick_counters *out)
+int attach_counters(const struct attach *a, size_t event, uint32_t cpu, struct tick_counters *out)
 {
 	size_t stride;
 	uint32_t n;
-	char *values = attach_percpu(a, "counters", 0, sizeof(*out), &n, &stride);
+	char *values = attach_percpu(a, "counters", event, sizeof(*out), &n, &stride);
 
 	if (!values)
 		return -EIO;
@@ -777,9 +875,19 @@ int attach_counters(const struct attach *a, uint32_t cpu, struct tick_counters *
 	return 0;
 }
 
-int attach_counters_sum(const struct attach *a, struct tick_counters *out)
+int attach_counters_sum(const struct attach *a, size_t event, struct tick_counters *out,
+			struct tick_counters *total)
 {
-	return attach_percpu_sum(a, "counters", 0, out, sizeof(*out));
+	int err = attach_percpu_sum(a, "counters", event, out, sizeof(*out));
+
+	for (size_t i = 0; i < sizeof(*out) / 8 && !err; i++)
+		((uint64_t *)total)[i] += ((const uint64_t *)out)[i];
+	return err;
+}
+
+struct bpf_object *attach_main(const struct attach *a)
+{
+	return a->main;
 }
 
 /* Time of what is open at this moment. */
@@ -841,6 +949,10 @@ void attach_free(struct attach *a)
 	for (size_t i = 0; a->gates && i < a->plan->n_gates; i++)
 		bpf_object__close(a->gates[i]);
 	free(a->gates);
+	for (size_t i = 1; a->events && i < a->plan->n_events; i++)
+		bpf_object__close(a->events[i]);
+	free(a->events);
+	bpf_object__close(a->hook);
 	bpf_object__close(a->main);
 	if (a->cgroup_fd >= 0)
 		close(a->cgroup_fd);

@@ -14,6 +14,7 @@
 #include "plan.h"
 
 struct attach;
+struct bpf_object;
 
 struct attach_map_size {
 	const char *name;
@@ -49,11 +50,11 @@ int attach_gates(struct attach *a, struct failure *f);
 int attach_ring(struct attach *a, uint32_t cpu, int fd);
 
 /*
- * Runs the sampling program on an open event, which is enabled by that. On success the event's
- * descriptor belongs to the returned handle.
+ * Runs the sampling program of the plan's event with this number on an open one, which is enabled
+ * by that. On success the event's descriptor belongs to the returned handle.
  */
 struct attach_sample;
-int attach_sample(struct attach *a, int fd, struct attach_sample **out);
+int attach_sample(struct attach *a, size_t event, int fd, struct attach_sample **out);
 void attach_sample_free(struct attach_sample *sample);
 
 /* A map's descriptor, which stays the attachment's; -1 for none of that name. */
@@ -82,9 +83,10 @@ int attach_percpu_sum(const struct attach *a, const char *map, uint32_t key, voi
 /* Closes what has been open for longer than the plan's watchdog allows. */
 int attach_watchdog(struct attach *a, uint64_t now_ns);
 
-/* One CPU's counters, or all CPUs' sum. */
-int attach_counters(const struct attach *a, uint32_t cpu, struct tick_counters *out);
-int attach_counters_sum(const struct attach *a, struct tick_counters *out);
+/* One event's counters on one CPU; or of all CPUs, which are added to *total too. */
+int attach_counters(const struct attach *a, size_t event, uint32_t cpu, struct tick_counters *out);
+int attach_counters_sum(const struct attach *a, size_t event, struct tick_counters *out,
+			struct tick_counters *total);
 
 /*
  * Counts of gate i; what is still open counts until now_ns. open_ns of such openings is added to
@@ -94,6 +96,9 @@ int attach_gate_stats(const struct attach *a, size_t i, uint64_t now_ns, struct 
 
 /* The median of the durations, 0 if there is none. */
 uint64_t attach_typical_ns(const struct gate_stats *st);
+
+/* The object that has the maps: for attach_filter. */
+struct bpf_object *attach_main(const struct attach *a);
 
 /* Detaches the gates; counts can still be read. */
 void attach_detach(struct attach *a);

@@ -132,6 +132,13 @@ int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_n
 	return err == -ENOMEM ? err : 0;
 }
 
+void collect_prepare(struct collect *c)
+{
+	const struct agg_frame frame = {.kind = AGG_FRAME_KERNEL};
+
+	symbolize_frame(c->names, &frame, 0);
+}
+
 /* ---- samples ---- */
 
 static struct agg_frame special(enum agg_special what)
@@ -387,6 +394,11 @@ void collect_early(struct collect *c, const struct ring_event *ev)
 {
 	if (ev->kind == RING_EV_MMAP && (ev->mmap.prot & PROT_EXEC))
 		symbolize_see(c->names, ev->pid, &ev->mmap);
+}
+
+const struct proctab *collect_processes(const struct collect *c)
+{
+	return c->procs;
 }
 
 void collect_settled(struct collect *c, uint64_t time_ns)

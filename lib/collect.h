@@ -39,6 +39,9 @@ int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns);
 /* Instead, where samples are not those of the plan's targets alone. */
 int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns);
 
+/* Reads the kernel's symbols now, for who has no time for that later. */
+void collect_prepare(struct collect *c);
+
 int collect_event(struct collect *c, const struct ring_event *ev);
 
 /* Forgets the counted stacks; processes and names stay. 0 or -ENOMEM. */
@@ -59,6 +62,9 @@ size_t collect_stack(struct collect *c, const struct ring_event *ev, const char 
  * held on to while the process is there.
  */
 void collect_early(struct collect *c, const struct ring_event *ev);
+
+/* The processes as of the last event. */
+const struct proctab *collect_processes(const struct collect *c);
 
 /* No event before that time will come. */
 void collect_settled(struct collect *c, uint64_t time_ns);

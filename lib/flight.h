@@ -49,7 +49,7 @@
 struct flight_ring {
 	const __u64 *head; /* data_head in the control page; read atomically */
 	const void *data;  /* aligned to 8 bytes */
-	size_t bytes;	   /* of data; a power of two, at least 64 */
+	size_t bytes;	   /* of data; a power of two, 64 to 2 GiB */
 	/* Before this nothing was recorded; a ring that never wrapped is complete since then. */
 	uint64_t began_ns;
 };

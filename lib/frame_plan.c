@@ -88,7 +88,7 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 		[FRAME_KEY_GLOBAL] = FRAME_BY_NOTHING,
 		[FRAME_KEY_ARG] = FRAME_BY_ARG,
 	};
-	uint64_t freq = plan->attr.freq ? plan->attr.sample_freq : 0;
+	uint64_t freq = plan->events[0].attr.freq ? plan->events[0].attr.sample_freq : 0;
 	struct glitchrec_config *c = &fp->config;
 	struct gates_where where;
 	char *command = NULL;

@@ -99,6 +99,13 @@ int frames_each(struct frames *fr,
 	return n;
 }
 
+bool frames_is_open(const struct frames *fr, const struct frame_key *key, uint64_t begin_ns)
+{
+	struct frame f;
+
+	return !bpf_map_lookup_elem(fr->frames_fd, key, &f) && f.begin_ns == begin_ns;
+}
+
 bool frames_block(const struct frames *fr, const struct frame *f, struct frame_block *out)
 {
 	struct frame_block b;

@@ -36,6 +36,8 @@ int frames_each(struct frames *fr,
 		int (*fn)(const struct frame_key *key, const struct frame *f, void *arg),
 		void *arg);
 
+bool frames_is_open(const struct frames *fr, const struct frame_key *key, uint64_t begin_ns);
+
 /* What the opener of a frame has done off the CPU. False: nothing, or it is not known. */
 bool frames_block(const struct frames *fr, const struct frame *f, struct frame_block *out);
 

@@ -380,7 +380,7 @@ void glitchdir_end(struct glitchdir *d, const struct glitchdir_entry *e)
 	if (e->has_file)
 		d->counts.saved++;
 	else
-		d->counts.unsaved[e->unsaved]++;
+		d->counts.unsaved[e->unsaved ? e->unsaved : GLITCH_NOT_READ]++;
 	if (!e->logged)
 		d->counts.unlogged++;
 }
@@ -488,6 +488,9 @@ int glitchdir_log(struct glitchdir *d, struct glitchdir_entry *e, const struct g
 	struct glitch line = *g;
 	int err;
 
+	/* It is over, and nobody tried to save it. */
+	if (g->state != GLITCH_HANGING && !e->has_file)
+		glitchdir_give_up(d, e, GLITCH_NOT_READ);
 	line.number = e->number;
 	line.file = e->has_file ? e->file : NULL;
 	line.unsaved = e->unsaved;

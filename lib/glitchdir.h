@@ -95,7 +95,8 @@ void glitchdir_give_up(struct glitchdir *d, struct glitchdir_entry *e, enum glit
 
 /*
  * Appends its line, with number, file and unsaved from e. A hanging glitch has a line when it is
- * noticed and another one when it is over. 0 or a negative errno;
+ * noticed and another one when it is over. One that is over, has no file and no reason for that is
+ * given up as GLITCH_NOT_READ. 0 or a negative errno;
  * -ECANCELED: --max-disk.
  */
 int glitchdir_log(struct glitchdir *d, struct glitchdir_entry *e, const struct glitch *g);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "parse.h"
@@ -339,6 +340,30 @@ static bool probe_uprobe_multi(void)
 	      host_uprobe_multi(fd, "/", &offset, NULL, 1, -1, false) == -EINVAL;
 	close(fd);
 	return has;
+}
+
+static bool has_member(const struct btf *btf, const char *name, const char *member)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member))
+			return true;
+	return false;
+}
+
+void host_probe_types(struct host *host)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (!btf)
+		return;
+	host->has_sample_data =
+		btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0 &&
+		has_member(btf, "perf_sample_data", "sample_flags");
+	host->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
+	btf__free(btf);
 }
 
 void host_probe_bpf(struct host *host)

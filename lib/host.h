@@ -21,6 +21,9 @@ struct host {
 	bool has_kprobe;	  /* perf's kprobe PMU */
 	bool has_find_vma;	  /* bpf_find_vma(), Linux 5.17; see host_probe_bpf() */
 	bool has_uprobe_multi;	  /* one link for many uprobes, Linux 6.6; see host_probe_bpf() */
+	bool has_sample_data;	  /* bpf_cast_to_kern_ctx() and sample_flags, Linux 6.2; see
+				     host_probe_types() */
+	bool has_cfs_rq;	  /* task_struct.se.cfs_rq; see host_probe_types() */
 	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate, Hz; 0: not known */
 	uint32_t max_stack;	  /* kernel.perf_event_max_stack, frames */
 	uint32_t *online;	  /* CPUs */
@@ -41,6 +44,9 @@ void host_release(struct host *host);
 
 /* Finds out what BPF can do by loading tiny programs; only where it matters: it takes a while. */
 void host_probe_bpf(struct host *host);
+
+/* Finds out what the kernel's types have; reading those takes a while too. */
+void host_probe_types(struct host *host);
 
 /*
  * Attaches a program (of type kprobe, loaded for HOST_UPROBE_MULTI) to many places of one file with

@@ -290,3 +290,38 @@ const char *kallsyms_lookup(const struct kallsyms *ks, uint64_t addr, uint64_t *
 		*offset = addr - ks->addrs[lo - 1];
 	return ks->text + ks->names[lo - 1] + 1;
 }
+
+int kallsyms_each(const struct kallsyms *ks,
+		  int (*fn)(const char *name, uint64_t addr, uint64_t end, void *arg), void *arg)
+{
+	for (size_t i = 0; i < ks->n; i++) {
+		uint64_t room = UINT64_MAX - ks->addrs[i], end;
+		int ret;
+
+		end = ks->addrs[i] + (room < KALLSYMS_MAX_BYTES ? room : KALLSYMS_MAX_BYTES);
+		if (i + 1 < ks->n && ks->addrs[i + 1] < end)
+			end = ks->addrs[i + 1];
+		ret = fn(ks->text + ks->names[i] + 1, ks->addrs[i], end, arg);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+void kallsyms_addresses(const char *path, struct kallsyms_address *v, size_t n)
+{
+	FILE *f = fopen(path, "re");
+	char line[MAX_NAME + 128], name[MAX_NAME + 1], type;
+	unsigned long long addr;
+	int got;
+
+	while (f && (got = read_line(f, line, sizeof(line))) >= 0) {
+		if (!got || sscanf(line, "%16llx %c %1024s", &addr, &type, name) != 3)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (!v[i].addr && !strcmp(v[i].name, name))
+				v[i].addr = addr;
+	}
+	if (f)
+		fclose(f);
+}

@@ -4,6 +4,7 @@
 
 /* The kernel's functions by address, from /proc/kallsyms or a file like it. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct kallsyms;
@@ -25,5 +26,19 @@ void kallsyms_free(struct kallsyms *ks);
  */
 #define KALLSYMS_MAX_BYTES (1u << 20)
 const char *kallsyms_lookup(const struct kallsyms *ks, uint64_t addr, uint64_t *offset);
+
+/*
+ * Calls fn for each function in the order of addresses, [addr, end) as for kallsyms_lookup(), until
+ * it returns non-zero (returned).
+ */
+int kallsyms_each(const struct kallsyms *ks,
+		  int (*fn)(const char *name, uint64_t addr, uint64_t end, void *arg), void *arg);
+
+/* Symbols of any type by name, straight from the file; addr stays 0 where there is none. */
+struct kallsyms_address {
+	const char *name;
+	uint64_t addr;
+};
+void kallsyms_addresses(const char *path, struct kallsyms_address *v, size_t n);
 
 #endif

@@ -10,10 +10,8 @@
 #include "sample.h"
 
 static const char *const scope_names[] = {
-	[GATE_SCOPE_THREAD] = "thread",
-	[GATE_SCOPE_PROCESS] = "process",
-	[GATE_SCOPE_CPU] = "cpu",
-	[GATE_SCOPE_SYSTEM] = "system",
+	[GATE_SCOPE_THREAD] = "thread", [GATE_SCOPE_PROCESS] = "process", [GATE_SCOPE_CPU] = "cpu",
+	[GATE_SCOPE_SYSTEM] = "system", [GATE_SCOPE_FRAME] = "frame",
 };
 
 const char *opts_scope_name(enum gate_scope scope)
@@ -26,7 +24,8 @@ void opts_init(struct opts *o)
 	*o = (struct opts){.ready_fd = -1,
 			   .max_stack = 127,
 			   .scope = GATE_SCOPE_THREAD,
-			   .default_freq = OPTS_DEFAULT_FREQ};
+			   .default_freq = OPTS_DEFAULT_FREQ,
+			   .emit = OPTS_EMIT_OWN};
 }
 
 void opts_release(struct opts *o)
@@ -38,6 +37,12 @@ void opts_release(struct opts *o)
 	free(o->cpus);
 	free(o->cgroup);
 	free(o->event);
+	for (size_t i = 0; i < o->n_events; i++) {
+		free(o->events[i].event);
+		free(o->events[i].filter);
+	}
+	free(o->events);
+	free(o->perf_data);
 	free(o->output);
 	free(o->samples);
 	free(o->summary);
@@ -106,7 +111,7 @@ static int add_gate(struct opts *o, const char *arg, struct failure *f)
 
 static int set_scope(struct opts *o, const char *arg, struct failure *f)
 {
-	for (size_t i = 0; i < sizeof(scope_names) / sizeof(scope_names[0]); i++) {
+	for (size_t i = 0; i <= GATE_SCOPE_SYSTEM; i++) {
 		if (strcmp(arg, scope_names[i]))
 			continue;
 		o->n_scopes++;
@@ -124,6 +129,56 @@ static int set_duration(uint64_t *to, const char *option, const char *arg, struc
 	int err = parse_duration_ns(arg, to);
 
 	return err ? bad(f, option, arg, err, "a time, as 10, 1.5s, 500ms or 2m, above zero") : 0;
+}
+
+int opts_add_gate(struct opts *o, const char *spec, struct failure *f)
+{
+	return add_gate(o, spec, f);
+}
+
+static int add_event(struct opts *o, const char *arg, struct failure *f)
+{
+	struct opts_event *events;
+	int err = arg ? set_string(&o->event, "-e", arg, f) : 0;
+
+	if (err)
+		return err;
+	/* A filter that came before the first -e is that event's. */
+	if (arg && o->n_events == 1 && !o->events[0].event)
+		return set_string(&o->events[0].event, "-e", arg, f);
+	events = reallocarray(o->events, o->n_events + 1, sizeof(*events));
+	if (!events)
+		return failure_nomem(f);
+	o->events = events;
+	events[o->n_events++] = (struct opts_event){};
+	return arg ? set_string(&events[o->n_events - 1].event, "-e", arg, f) : 0;
+}
+
+static int add_filter(struct opts *o, const char *arg, struct failure *f)
+{
+	struct opts_event *last;
+	int err = o->n_events ? 0 : add_event(o, NULL, f);
+
+	if (err)
+		return err;
+	last = &o->events[o->n_events - 1];
+	if (last->filter)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "--filter: a second filter for one event: join the two with &&");
+	return set_string(&last->filter, "--filter", arg, f);
+}
+
+static int set_emit(struct opts *o, const char *arg, struct failure *f)
+{
+	if (!strcmp(arg, "own"))
+		o->emit = OPTS_EMIT_OWN;
+	else if (!strcmp(arg, "chain"))
+		o->emit = OPTS_EMIT_CHAIN;
+	else if (!strcmp(arg, "both"))
+		o->emit = OPTS_EMIT_BOTH;
+	else
+		return bad(f, "--emit", arg, -EINVAL, "not one of own, chain, both");
+	return 0;
 }
 
 int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
@@ -148,7 +203,19 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 		o->all = true;
 		return 0;
 	case 'e':
-		return set_string(&o->event, "-e", arg, f);
+		return add_event(o, arg, f);
+	case OPTS_FILTER:
+		return add_filter(o, arg, f);
+	case OPTS_EMIT:
+		return set_emit(o, arg, f);
+	case OPTS_PERF_DATA:
+		return set_string(&o->perf_data, "--perf-data", arg, f);
+	case OPTS_EXPLAIN:
+		o->explain = true;
+		return 0;
+	case OPTS_REORDER:
+		o->reorder = true;
+		return 0;
 	case 'F':
 		return set_number(&o->freq, "-F", arg, 1, 1000000, "a frequency in Hz", f);
 	case 'c':
@@ -270,6 +337,15 @@ int opts_finish(struct opts *o, struct failure *f)
 			f, EXIT_WRONG_USAGE, -EINVAL,
 			"--follow is about children of -p and -t; a command's children are "
 			"always followed");
+	if ((o->emit & OPTS_EMIT_CHAIN) && !o->perf_data)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "--emit chain and both need --perf-data FILE, where the "
+				   "kernel's samples go");
+	if (o->perf_data && !(o->emit & OPTS_EMIT_CHAIN))
+		return failure_set(
+			f, EXIT_WRONG_USAGE, -EINVAL,
+			"--perf-data is about the kernel's samples: add --emit chain, or "
+			"--emit both");
 	if (!o->n_gates && (o->outside || o->start_open || o->max_open_ns || o->n_scopes))
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "%s is about a gate: name one with -g",

@@ -20,6 +20,19 @@ struct opts_gate {
 	enum gate_scope scope;
 };
 
+/* An event and the filter that was given behind it. */
+struct opts_event {
+	char *event;  /* NULL: the default, for a filter before any -e */
+	char *filter; /* NULL: none */
+};
+
+/* What becomes of a sample that a filter keeps. */
+enum opts_emit {
+	OPTS_EMIT_OWN = 1,   /* our record */
+	OPTS_EMIT_CHAIN = 2, /* the kernel's, in a perf.data file */
+	OPTS_EMIT_BOTH = OPTS_EMIT_OWN | OPTS_EMIT_CHAIN,
+};
+
 struct opts {
 	/* who */
 	uint32_t *pids, *tids, *cpus;
@@ -31,7 +44,10 @@ struct opts {
 	/* when */
 	uint64_t duration_ns; /* 0: until told to stop */
 	/* what */
-	char *event;	       /* NULL: the default */
+	char *event;		   /* the last one; NULL: the default */
+	struct opts_event *events; /* as they were given, with their filters; none: the default */
+	size_t n_events;
+	bool many_events;      /* the tool samples all of events; else the last one only */
 	uint64_t freq, period; /* at most one is not 0 */
 	uint64_t default_freq; /* the tool's, for events that have a rate by default */
 	bool user_only, kernel_only, idle, weight, delimiter;
@@ -47,6 +63,10 @@ struct opts {
 	enum gate_scope scope;
 	bool outside, start_open, unsafe_uretprobe;
 	uint64_t max_open_ns;
+	/* filters */
+	enum opts_emit emit;
+	bool explain, reorder;
+	char *perf_data; /* NULL: not given */
 	/* where to */
 	char *output, *samples, *summary; /* paths; NULL: not given */
 	int ready_fd;			  /* -1 */
@@ -71,6 +91,11 @@ enum opts_key {
 	OPTS_LINES,
 	OPTS_NO_DEMANGLE,
 	OPTS_SHORT_NAMES,
+	OPTS_FILTER,
+	OPTS_EMIT,
+	OPTS_PERF_DATA,
+	OPTS_EXPLAIN,
+	OPTS_REORDER,
 	OPTS_DURATION, /* the positional argument */
 };
 
@@ -82,6 +107,9 @@ void opts_release(struct opts *o);
  * take none. 0; -ENOENT for a key that isn't shared; else *f is filled in (EXIT_WRONG_USAGE).
  */
 int opts_set(struct opts *o, int key, const char *arg, struct failure *f);
+
+/* A gate as by -g, with the scope that --scope gives; what a filter asks for. */
+int opts_add_gate(struct opts *o, const char *spec, struct failure *f);
 
 /* After the last option: what contradicts what. */
 int opts_finish(struct opts *o, struct failure *f);

@@ -36,6 +36,8 @@ int outputs_open(struct outputs *out, const struct opts *opts, bool folded, stru
 	if (!err)
 		err = open_one("--samples", opts->samples, &out->samples, f);
 	if (!err)
+		err = open_one("--perf-data", opts->perf_data, &out->perf_data, f);
+	if (!err)
 		err = open_one("--summary", opts->summary, &out->summary, f);
 	if (err)
 		outputs_abort(out);
@@ -50,6 +52,11 @@ FILE *outputs_folded(const struct outputs *out)
 FILE *outputs_samples(const struct outputs *out)
 {
 	return out->samples ? outfile_stream(out->samples) : NULL;
+}
+
+FILE *outputs_perf_data(const struct outputs *out)
+{
+	return out->perf_data ? outfile_stream(out->perf_data) : NULL;
 }
 
 static int commit_one(const char *option, const char *path, struct outfile **of, struct failure *f)
@@ -70,6 +77,8 @@ int outputs_commit(struct outputs *out, struct account *a, outputs_json_fn write
 	err = commit_one("-o", folded_path(out->opts), &out->folded, f);
 	if (!err)
 		err = commit_one("--samples", out->opts->samples, &out->samples, f);
+	if (!err)
+		err = commit_one("--perf-data", out->opts->perf_data, &out->perf_data, f);
 	a->exit_code = err ? EXIT_RUN : code;
 	if (!out->summary)
 		return err;
@@ -88,5 +97,6 @@ void outputs_abort(struct outputs *out)
 	outfile_abort(out->folded);
 	outfile_abort(out->samples);
 	outfile_abort(out->summary);
-	out->folded = out->samples = out->summary = NULL;
+	outfile_abort(out->perf_data);
+	out->folded = out->samples = out->summary = out->perf_data = NULL;
 }

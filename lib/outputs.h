@@ -17,14 +17,16 @@
 
 struct outputs {
 	const struct opts *opts;
-	struct outfile *folded, *samples, *summary;
+	struct outfile *folded, *samples, *summary, *perf_data;
 };
 
 /* folded: -o is a file of folded stacks; otherwise somebody else's. */
 int outputs_open(struct outputs *out, const struct opts *opts, bool folded, struct failure *f);
 
-FILE *outputs_folded(const struct outputs *out);
+FILE *outputs_folded(const struct outputs *out);  /* only if asked for */
 FILE *outputs_samples(const struct outputs *out); /* NULL: not asked for */
+
+FILE *outputs_perf_data(const struct outputs *out); /* likewise */
 
 /*
  * Brings everything to where it belongs, the summary last, with code (0, or what the run has come

@@ -2,6 +2,7 @@
 #include "perfev.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -71,6 +72,16 @@ int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t
 	return open_mapped(ring, stream, &attr, cpu, data_bytes, PROT_READ | PROT_WRITE);
 }
 
+int perfev_ring_open_attr(struct perfev_ring *ring, const struct perf_event_attr *attr,
+			  uint32_t cpu, size_t data_bytes)
+{
+	struct perf_event_attr copy = *attr;
+
+	copy.watermark = 1;
+	copy.wakeup_watermark = data_bytes / 4;
+	return open_mapped(ring, RING_SIDEBAND, &copy, cpu, data_bytes, PROT_READ | PROT_WRITE);
+}
+
 int perfev_flight_open(struct perfev_ring *ring, uint32_t cpu, size_t data_bytes)
 {
 	const struct perf_event_attr attr = {
@@ -127,6 +138,50 @@ void perfev_ring_read(struct perfev_ring *ring, struct ring_decoder *decoder,
 			 ring->data_bytes, head, tail, fn, arg, st);
 	/* The kernel may overwrite what is before the tail only after we have read it. */
 	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+/* A record from the ring, which may be in two parts. */
+static void copy_out(const struct perfev_ring *ring, uint64_t at, void *to, size_t bytes)
+{
+	const struct perf_event_mmap_page *page = ring->base;
+	const char *data = (const char *)ring->base + page->data_offset;
+	size_t from = at & (ring->data_bytes - 1), part = ring->data_bytes - from;
+
+	if (part > bytes)
+		part = bytes;
+	memcpy(to, data + from, part);
+	memcpy((char *)to + part, data, bytes - part);
+}
+
+int perfev_ring_raw(struct perfev_ring *ring, void *room,
+		    int (*fn)(const void *record, size_t bytes, void *arg), void *arg)
+{
+	struct perf_event_mmap_page *page = ring->base;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = page->data_tail;
+	int ret = 0;
+
+	if (head - tail > ring->data_bytes)
+		tail = head;
+	while (!ret && head - tail >= sizeof(struct perf_event_header)) {
+		struct perf_event_header h;
+
+		copy_out(ring, tail, &h, sizeof(h));
+		if (h.size < sizeof(h) || h.size > head - tail) {
+			tail = head;
+			break;
+		}
+		copy_out(ring, tail, room, h.size);
+		tail += h.size;
+		ret = fn(room, h.size, arg);
+	}
+	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+	return ret;
+}
+
+int perfev_id(int fd, uint64_t *id)
+{
+	return ioctl(fd, PERF_EVENT_IOC_ID, id) ? -errno : 0;
 }
 
 int perfev_enable(int fd)

@@ -36,6 +36,10 @@ int perfev_open(const struct perf_event_attr *attr, uint32_t cpu);
  */
 int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
 		     size_t data_bytes);
+
+/* The same on an event of the caller's, whose ring perfev_ring_raw() reads. */
+int perfev_ring_open_attr(struct perfev_ring *ring, const struct perf_event_attr *attr,
+			  uint32_t cpu, size_t data_bytes);
 void perfev_ring_close(struct perfev_ring *ring);
 
 /*
@@ -50,6 +54,18 @@ struct flight_ring perfev_flight_ring(const struct perfev_ring *ring, uint64_t b
 void perfev_ring_read(struct perfev_ring *ring, struct ring_decoder *decoder,
 		      int (*fn)(const struct ring_event *ev, void *arg), void *arg,
 		      struct ring_stats *st);
+
+/*
+ * Hands out each whole record as it is, until fn returns non-zero (returned). room is at least
+ * PERFEV_RECORD_MAX bytes, for records that wrap around the ring's end. A record without sense ends
+ * what is there.
+ */
+#define PERFEV_RECORD_MAX 65536
+int perfev_ring_raw(struct perfev_ring *ring, void *room,
+		    int (*fn)(const void *record, size_t bytes, void *arg), void *arg);
+
+/* The id that records of this event carry. */
+int perfev_id(int fd, uint64_t *id);
 
 int perfev_enable(int fd);
 int perfev_disable(int fd);

@@ -149,22 +149,60 @@ static int plan_cpus(struct plan *p, struct failure *f)
 	return 0;
 }
 
-static int plan_event(struct plan *p, struct failure *f)
+static int add_text(struct plan *p, const struct plan_event *e)
+{
+	const char *before = p->event_text ? p->event_text : "", *comma = *before ? ", " : "";
+	char *text = NULL;
+	int n;
+
+	if (e->attr.freq)
+		n = asprintf(&text, "%s%s%s %" PRIu64 " Hz", before, comma, e->spec.name,
+			     (uint64_t)e->attr.sample_freq);
+	else
+		n = asprintf(&text, "%s%s%s every %" PRIu64 "%s", before, comma, e->spec.name,
+			     (uint64_t)e->attr.sample_period, e->spec.is_clock ? " ns" : "");
+	if (n < 0)
+		return -ENOMEM;
+	free(p->event_text);
+	p->event_text = text;
+	return 0;
+}
+
+/* A clock's modifiers are the program's to apply. */
+static void set_modes(struct plan_event *e)
+{
+	/*
+	 * The kernel counts a clock's time in both modes but runs us for one: ticks that it misses
+	 * could not be told from those left out.
+	 */
+	if (e->spec.is_clock) {
+		e->exclude_user = e->spec.exclude_user;
+		e->exclude_kernel = e->spec.exclude_kernel;
+	} else {
+		e->attr.exclude_user = e->spec.exclude_user;
+		e->attr.exclude_kernel = e->spec.exclude_kernel;
+		e->attr.exclude_hv = e->spec.exclude_hv;
+	}
+}
+
+/* text NULL: the default event. */
+static int plan_event(struct plan *p, const char *text, struct plan_event *e, struct failure *f)
 {
 	const struct opts *o = p->opts;
-	const char *text = o->event ? o->event : p->host->has_pmu ? "cycles" : "cpu-clock";
 	uint64_t freq = o->freq, period = o->period;
 	char why[1024];
-	int err, n;
+	int err;
 
-	err = event_parse(text, EVENT_SYSFS, &p->event, why, sizeof(why));
+	if (!text)
+		text = p->host->has_pmu ? "cycles" : "cpu-clock";
+	err = event_parse(text, EVENT_SYSFS, &e->spec, why, sizeof(why));
 	if (err == -ENOMEM)
 		return failure_nomem(f);
 	if (err)
 		return failure_set(f,
 				   err == -EINVAL || err == -ENOTSUP ? EXIT_WRONG_USAGE : EXIT_CANT,
 				   err, "-e: %s", why);
-	if (p->event.hardware && !p->host->has_pmu)
+	if (e->spec.hardware && !p->host->has_pmu)
 		return failure_set(
 			f, EXIT_CANT, -ENOENT,
 			"-e %s: this machine has no hardware PMU (virtual machines often "
@@ -172,7 +210,7 @@ static int plan_event(struct plan *p, struct failure *f)
 			text);
 	if (!freq && !period) {
 		/* A breakpoint is hit so many times, not so many times a second. */
-		if (p->event.type == PERF_TYPE_BREAKPOINT)
+		if (e->spec.type == PERF_TYPE_BREAKPOINT)
 			period = 1;
 		else
 			freq = o->default_freq;
@@ -185,54 +223,55 @@ static int plan_event(struct plan *p, struct failure *f)
 			"sysctl",
 			freq, p->host->max_sample_rate);
 
-	p->attr = (struct perf_event_attr){
-		.size = sizeof(p->attr),
-		.type = p->event.type,
-		.config = p->event.config,
+	e->attr = (struct perf_event_attr){
+		.size = sizeof(e->attr),
+		.type = e->spec.type,
+		.config = e->spec.config,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 		.disabled = 1,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
-		.precise_ip = p->event.precise,
+		.precise_ip = e->spec.precise,
 	};
-	if (p->event.type == PERF_TYPE_BREAKPOINT) {
-		p->attr.bp_type = p->event.bp_type;
-		p->attr.bp_addr = p->event.bp_addr;
-		p->attr.bp_len = p->event.bp_len;
+	if (e->spec.type == PERF_TYPE_BREAKPOINT) {
+		e->attr.bp_type = e->spec.bp_type;
+		e->attr.bp_addr = e->spec.bp_addr;
+		e->attr.bp_len = e->spec.bp_len;
 	} else {
-		p->attr.config1 = p->event.config1;
-		p->attr.config2 = p->event.config2;
+		e->attr.config1 = e->spec.config1;
+		e->attr.config2 = e->spec.config2;
 	}
 	if (freq) {
-		p->attr.freq = 1;
-		p->attr.sample_freq = freq;
+		e->attr.freq = 1;
+		e->attr.sample_freq = freq;
 	} else {
-		p->attr.sample_period = period;
+		e->attr.sample_period = period;
 	}
-	/*
-	 * A clock's modifiers are applied by our program, since the kernel counts the time of both
-	 * modes but runs us for one: ticks that it misses could not be told from those left out.
-	 */
-	if (p->event.is_clock) {
-		p->config.exclude_user = p->event.exclude_user;
-		p->config.exclude_kernel = p->event.exclude_kernel;
-	} else {
-		p->attr.exclude_user = p->event.exclude_user;
-		p->attr.exclude_kernel = p->event.exclude_kernel;
-		p->attr.exclude_hv = p->event.exclude_hv;
-	}
+	set_modes(e);
 	/* bpf_get_stack() demands the callchain of precise events, and only there. */
-	if (p->event.precise)
-		p->attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (e->spec.precise)
+		e->attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
 
-	n = freq ? asprintf(&p->event_text, "%s %" PRIu64 " Hz", p->event.name, freq)
-		 : asprintf(&p->event_text, "%s every %" PRIu64 "%s", p->event.name, period,
-			    p->event.is_clock ? " ns" : "");
-	if (n < 0) {
-		p->event_text = NULL;
+	return add_text(p, e) ? failure_nomem(f) : 0;
+}
+
+static int plan_events(struct plan *p, struct failure *f)
+{
+	const struct opts *o = p->opts;
+	size_t n = o->many_events && o->n_events ? o->n_events : 1;
+
+	p->events = calloc(n, sizeof(*p->events));
+	if (!p->events)
 		return failure_nomem(f);
+	for (size_t i = 0; i < n; i++) {
+		const char *text = n > 1 ? o->events[i].event : o->event;
+		int err = plan_event(p, text, &p->events[i], f);
+
+		if (err)
+			return err;
+		p->n_events++;
 	}
 	return 0;
 }
@@ -376,7 +415,7 @@ int plan_make(const struct opts *opts, const struct host *host, plan_tgid_fn tgi
 	int err;
 
 	sb_init(&p.notes);
-	err = plan_event(&p, f);
+	err = plan_events(&p, f);
 	if (!err)
 		err = plan_targets(&p, tgid, f);
 	if (!err)
@@ -396,7 +435,9 @@ void plan_release(struct plan *plan)
 {
 	if (!plan)
 		return;
-	event_spec_release(&plan->event);
+	for (size_t i = 0; i < plan->n_events; i++)
+		event_spec_release(&plan->events[i].spec);
+	free(plan->events);
 	free(plan->event_text);
 	free(plan->cpus);
 	free(plan->target_pids);
@@ -418,6 +459,18 @@ struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i)
 	c.info = plan->gates[i].info;
 	c.first_range = first;
 	c.n_ranges = plan->gates[i].n_ranges;
+	return c;
+}
+
+struct gatedprof_config plan_event_config(const struct plan *plan, size_t i)
+{
+	/* The first event's program is in the object that has the first gate's. */
+	struct gatedprof_config c = !i && plan->n_gates ? plan_gate_config(plan, 0) : plan->config;
+
+	c.event = i;
+	c.exclude_user = plan->events[i].exclude_user;
+	c.exclude_kernel = plan->events[i].exclude_kernel;
+	c.stack_skip = !!(plan->events[i].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	return c;
 }
 

@@ -21,13 +21,24 @@
 #include "opts.h"
 #include "strbuf.h"
 
+struct filters;
+
+struct plan_event {
+	struct event_spec spec;
+	struct perf_event_attr attr; /* sample_type and clock included */
+	/* A clock's modifiers: applied by the program. */
+	bool exclude_user, exclude_kernel;
+};
+
 struct plan {
 	const struct opts *opts;
 	const struct host *host;
 
-	struct event_spec event;
-	struct perf_event_attr attr; /* of the sampling event, sample_type and clock included */
-	char *event_text;	     /* "cpu-clock 99 Hz" */
+	struct plan_event *events; /* at least one */
+	size_t n_events;
+	char *event_text; /* "cpu-clock 99 Hz" */
+	/* What decides per sample in overflowfilter, set by filters_apply(); else NULL. */
+	const struct filters *filters;
 
 	uint32_t *cpus; /* to sample: online and asked for */
 	size_t n_cpus;
@@ -36,7 +47,7 @@ struct plan {
 	struct gate_plan *gates;
 	size_t n_gates;
 
-	struct gatedprof_config config; /* of the shared programs; each gate's is derived from it */
+	struct gatedprof_config config; /* of the shared programs; others' are derived from it */
 	uint32_t max_kernel_frames, max_user_frames; /* to show; one more may be captured */
 
 	/* Probes with one attachment per target process instead of a test in BPF. */
@@ -80,6 +91,9 @@ int plan_where(const struct plan *plan, struct gates_where *where, char **comman
 
 /* The configuration of gate i's own programs. */
 struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i);
+
+/* The configuration of the program that samples event i; command_pid as in attach_load(). */
+struct gatedprof_config plan_event_config(const struct plan *plan, size_t i);
 
 /* What the summary calls the rate: "cpu-clock 99 Hz", "mem:0x401000:x every 1". */
 const char *plan_event_text(const struct plan *plan);

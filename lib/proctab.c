@@ -1158,3 +1158,34 @@ void proctab_expire(struct proctab *pt, uint64_t time_ns)
 		}
 	}
 }
+
+static int compare_edges(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+long proctab_edges(const struct proctab *pt, uint32_t pid, uint64_t time_ns, uint64_t **edges)
+{
+	const struct image *im = image_at(proc_find(pt, pid), time_ns);
+	const struct mapping_set *set = im ? im->set : NULL;
+	uint64_t *v = calloc(set ? 2 * set->count + 1 : 1, sizeof(*v));
+	size_t n = 0, unique = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; set && i < set->count; i++) {
+		if (set->v[i].from_ns > time_ns)
+			continue;
+		v[n++] = set->v[i].start;
+		if (set->v[i].last != UINT64_MAX)
+			v[n++] = set->v[i].last + 1;
+	}
+	qsort(v, n, sizeof(*v), compare_edges);
+	for (size_t i = 0; i < n; i++)
+		if (!unique || v[i] != v[unique - 1])
+			v[unique++] = v[i];
+	*edges = v;
+	return unique;
+}

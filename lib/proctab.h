@@ -87,6 +87,12 @@ struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_
 				 uint64_t time_ns);
 
 /*
+ * The addresses at which mappings of pid begin or end at a time, ascending, each once: what
+ * proctab_resolve() answers changes there only. *edges is malloc'ed. Returns how many, or -ENOMEM.
+ */
+long proctab_edges(const struct proctab *pt, uint32_t pid, uint64_t time_ns, uint64_t **edges);
+
+/*
  * True when nothing that is known of this process began after time_ns. *stamp, unique in the table,
  * then changes with whatever could make proctab_resolve() answer differently at that or a later
  * time.

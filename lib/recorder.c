@@ -72,7 +72,10 @@ static void on_early(const struct ring_event *ev, void *arg)
 static void on_settled(uint64_t time_ns, void *arg)
 {
 	struct recorder *r = arg;
+	uint64_t now = clock_now_ns();
 
+	/* At the end all is settled, up to the end of time, and windows are yet to be written. */
+	time_ns = time_ns < now ? time_ns : now;
 	if (time_ns > history_ns(r))
 		collect_settled(r->opts.collect, time_ns - history_ns(r));
 }
@@ -336,6 +339,26 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 }
 
 /*
+ * A frame that was reported while it hung and is no longer there: its notice found no room, once
+ * two looks have not seen it.
+ */
+static void find_unnoticed(struct recorder *r, uint64_t now)
+{
+	for (size_t i = 0; i < r->n_open; i++) {
+		struct report *report = r->open[i];
+
+		if (report->notice.end_ns || !report->hanging)
+			continue;
+		if (frames_is_open(r->frames, &report->notice.key, report->notice.begin_ns)) {
+			report->unseen = 0;
+		} else if (report->unseen++) {
+			report->notice.end_ns = report->due_ns = now;
+			report->notice.cause = FRAME_ENDED;
+		}
+	}
+}
+
+/*
  * Looks at the open frames. There is one look in a threshold at most, and none while no frame is
  * open: then the next one that begins wakes us. That waking takes the place of a look, so that
  * frames that come and go cannot wake us more often than once in a threshold on the average: each
@@ -349,6 +372,7 @@ static void look(struct recorder *r, uint64_t now)
 
 	if (n < 0)
 		r->err = n;
+	find_unnoticed(r, now);
 	r->next_look_ns = (now > r->next_look_ns ? now : r->next_look_ns) + r->look_ns;
 	r->watching = true;
 	if (n || begun)
@@ -386,32 +410,43 @@ static int read_rings(struct recorder *r, uint64_t from_ns, uint64_t now)
 /* Samples that found no room in the rings since the last report. */
 static uint64_t lost_lately(struct recorder *r)
 {
-	struct tick_counters c;
+	struct tick_counters c, total = {};
 	uint64_t before = r->lost;
 
-	if (attach_counters_sum(session_attachment(r->session), &c))
+	if (attach_counters_sum(session_attachment(r->session), 0, &c, &total))
 		return 0;
 	r->lost = c.lost_ring + c.lost_scratch;
 	return r->lost - before;
 }
 
-static int write_report(struct recorder *r, struct report *report, bool last, struct failure *f)
+static bool is_due(const struct report *report, uint64_t now, bool last)
 {
-	uint64_t now = clock_now_ns(), from, to;
-	struct flight *snapshot = NULL;
+	return last || (report->due_ns <= now && (report->notice.end_ns || !report->hanging));
+}
+
+/* One snapshot for all that is due, as far back as one of them wants. *out is NULL if none does. */
+static int read_due(struct recorder *r, uint64_t now, bool last, struct flight **out,
+		    struct failure *f)
+{
+	uint64_t oldest = UINT64_MAX;
 	int err;
 
-	if (reports_wants_samples(r->reports, report, now)) {
-		reports_window(r->reports, report, now, &from, &to);
-		err = r->stopped_ns ? 0 : session_catch_up(r->session, to, f);
-		if (err)
-			return err;
-		err = read_rings(r, from, now);
-		snapshot = err ? NULL : r->flight;
+	*out = NULL;
+	for (size_t i = 0; i < r->n_open; i++) {
+		uint64_t from, to;
+
+		if (!is_due(r->open[i], now, last) ||
+		    !reports_wants_samples(r->reports, r->open[i], now))
+			continue;
+		reports_window(r->reports, r->open[i], now, &from, &to);
+		oldest = from < oldest ? from : oldest;
 	}
-	err = reports_write(r->reports, report, state_of(report, last), now, snapshot,
-			    lost_lately(r));
-	return err ? failure_nomem(f) : 0;
+	if (oldest == UINT64_MAX)
+		return 0;
+	err = r->stopped_ns ? 0 : session_catch_up(r->session, now - SETTLE_NS, f);
+	if (!err && !read_rings(r, oldest, now))
+		*out = r->flight;
+	return err;
 }
 
 /*
@@ -421,15 +456,19 @@ static int write_report(struct recorder *r, struct report *report, bool last, st
 static int write_due(struct recorder *r, bool last, bool *wrote, uint64_t *next_ns,
 		     struct failure *f)
 {
+	uint64_t now = clock_now_ns();
+	struct flight *snapshot;
+	int err = read_due(r, now, last, &snapshot, f);
 	size_t kept = 0;
-	int err = 0;
 
 	for (size_t i = 0; i < r->n_open; i++) {
 		struct report *report = r->open[i];
-		bool over = report->notice.end_ns, due = last || report->due_ns <= clock_now_ns();
+		bool over = report->notice.end_ns;
 
-		if (!err && due && (over || last || !report->hanging)) {
-			err = write_report(r, report, last, f);
+		if (!err && is_due(report, now, last)) {
+			if (reports_write(r->reports, report, state_of(report, last), now, snapshot,
+					  lost_lately(r)))
+				err = failure_nomem(f);
 			*wrote = true;
 			if (over || last) {
 				free(report);

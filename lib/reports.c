@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "frames.h"
+#include "spans.h"
 #include "stackdiff.h"
 #include "stacksum.h"
 
@@ -25,15 +26,12 @@ struct reports {
 	struct stacksum *slow, *fast;
 	bool header; /* the table has it */
 
-	/* Times whose samples have reached a file: sorted, apart from each other. */
-	struct frame_span *saved;
-	size_t n_saved;
+	struct spans saved; /* times whose samples have reached a file */
 
 	/* Of the window at hand. */
 	uint64_t *by_cpu, samples, fresh;
 	bool only_armed;
-	const struct frame_span *spans;
-	size_t n_spans, at_span;
+	struct spans fast_times;
 
 	uint64_t baseline_until_ns;
 	uint64_t n_saved_samples, incomplete, unfinished;
@@ -66,51 +64,10 @@ void reports_free(struct reports *rs)
 		return;
 	stacksum_free(rs->slow);
 	stacksum_free(rs->fast);
-	free(rs->saved);
+	spans_release(&rs->saved);
+	spans_release(&rs->fast_times);
 	free(rs->by_cpu);
 	free(rs);
-}
-
-/* ---- distinct samples ---- */
-
-static bool was_saved(const struct reports *rs, uint64_t time_ns)
-{
-	size_t low = 0, high = rs->n_saved;
-
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (time_ns > rs->saved[mid].end_ns)
-			low = mid + 1;
-		else if (time_ns < rs->saved[mid].begin_ns)
-			high = mid;
-		else
-			return true;
-	}
-	return false;
-}
-
-static int add_saved(struct reports *rs, uint64_t from_ns, uint64_t to_ns)
-{
-	struct frame_span *spans = reallocarray(rs->saved, rs->n_saved + 1, sizeof(*spans));
-	size_t first = 0, last;
-
-	if (!spans)
-		return -ENOMEM;
-	rs->saved = spans;
-	while (first < rs->n_saved && spans[first].end_ns < from_ns)
-		first++;
-	/* Those that it touches become one with it. */
-	for (last = first; last < rs->n_saved && spans[last].begin_ns <= to_ns; last++) {
-		if (spans[last].begin_ns < from_ns)
-			from_ns = spans[last].begin_ns;
-		if (spans[last].end_ns > to_ns)
-			to_ns = spans[last].end_ns;
-	}
-	memmove(&spans[first + 1], &spans[last], (rs->n_saved - last) * sizeof(*spans));
-	rs->n_saved = rs->n_saved - (last - first) + 1;
-	spans[first] = (struct frame_span){from_ns, to_ns};
-	return 0;
 }
 
 /* ---- one window ---- */
@@ -153,7 +110,7 @@ static bool is_armed(const struct ring_event *ev)
 static int on_sample(const struct ring_event *ev, void *arg)
 {
 	struct reports *rs = arg;
-	bool fresh = !was_saved(rs, ev->time_ns);
+	bool fresh = !spans_has(&rs->saved, ev->time_ns);
 
 	if (rs->only_armed && !is_armed(ev))
 		return 0;
@@ -193,7 +150,7 @@ static int fold(struct reports *rs, bool rooted, char **text, size_t *bytes)
 
 /* Cuts the window and writes the file; an -ENOMEM gives the glitch up, not the run. */
 static int save(struct reports *rs, struct glitchdir_entry *e, struct glitch *g,
-		const struct flight *flight, bool sum)
+		struct flight *flight, bool sum)
 {
 	char *text = NULL;
 	size_t bytes = 0;
@@ -203,7 +160,7 @@ static int save(struct reports *rs, struct glitchdir_entry *e, struct glitch *g,
 	memset(rs->by_cpu, 0, rs->opts.n_cpus * sizeof(*rs->by_cpu));
 	rs->samples = rs->fresh = 0;
 	if (!n)
-		n = flight_each((struct flight *)flight, g->from_ns, g->to_ns, on_sample, rs);
+		n = flight_each(flight, g->from_ns, g->to_ns, on_sample, rs);
 	err = n < 0 ? n : fold(rs, rs->opts.glitch->root_frame, &text, &bytes);
 	collect_log_samples(rs->opts.collect, true);
 	if (err) {
@@ -216,7 +173,7 @@ static int save(struct reports *rs, struct glitchdir_entry *e, struct glitch *g,
 	g->coverage = flight_coverage(flight, g->from_ns, g->to_ns);
 	if (!glitchdir_save(rs->opts.dir, e, text, bytes)) {
 		rs->n_saved_samples += rs->fresh;
-		err = add_saved(rs, g->from_ns, g->to_ns);
+		err = spans_add(&rs->saved, g->from_ns, g->to_ns);
 		if (!err && sum) {
 			err = stacksum_add_folded(rs->slow, text, bytes);
 			rs->glitch_samples += rs->samples;
@@ -299,7 +256,7 @@ static void run_hook(struct reports *rs, const struct glitch *g)
 }
 
 static int write_mode(struct reports *rs, struct report *r, int mode, struct glitch *g,
-		      const struct flight *flight)
+		      struct flight *flight)
 {
 	struct glitchdir_entry *e = &r->modes[mode].entry;
 	const struct glitch_opts *o = rs->opts.glitch;
@@ -333,7 +290,7 @@ static int write_mode(struct reports *rs, struct report *r, int mode, struct gli
 }
 
 int reports_write(struct reports *rs, struct report *r, enum glitch_state state, uint64_t now_ns,
-		  const struct flight *flight, uint64_t lost)
+		  struct flight *flight, uint64_t lost)
 {
 	const struct frame_notice *n = &r->notice;
 	struct block_names blocked;
@@ -375,55 +332,58 @@ int reports_write(struct reports *rs, struct report *r, enum glitch_state state,
 
 /* ---- the baseline ---- */
 
-static int compare_spans(const void *a, const void *b)
-{
-	const struct frame_span *x = a, *y = b;
-
-	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
-}
-
-/* Samples come in the order of time, and the spans are sorted and apart. */
 static int on_fast_sample(const struct ring_event *ev, void *arg)
 {
 	struct reports *rs = arg;
 
-	while (rs->at_span < rs->n_spans && rs->spans[rs->at_span].end_ns < ev->time_ns)
-		rs->at_span++;
-	if (rs->at_span == rs->n_spans || ev->time_ns < rs->spans[rs->at_span].begin_ns ||
-	    was_saved(rs, ev->time_ns))
+	if (!spans_has(&rs->fast_times, ev->time_ns))
 		return 0;
 	rs->baseline_samples++;
 	return collect_event(rs->opts.collect, ev);
 }
 
-int reports_baseline(struct reports *rs, const struct flight *flight, struct frame_span *spans,
-		     size_t n, uint64_t now_ns)
+static int take_fast(struct reports *rs, const struct frame_span *spans, size_t n)
 {
-	size_t used = 0, bytes = 0;
-	char *text = NULL;
-	long err;
+	int err = 0;
 
-	qsort(spans, n, sizeof(*spans), compare_spans);
-	for (size_t i = 0; i < n; i++) {
+	spans_release(&rs->fast_times);
+	for (size_t i = 0; i < n && !err; i++) {
 		if (spans[i].begin_ns <= rs->baseline_until_ns)
 			continue;
+		err = spans_add(&rs->fast_times, spans[i].begin_ns, spans[i].end_ns);
 		rs->baseline_frames++;
 		rs->baseline_ns += spans[i].end_ns - spans[i].begin_ns;
-		if (used && spans[i].begin_ns <= spans[used - 1].end_ns) {
-			if (spans[i].end_ns > spans[used - 1].end_ns)
-				spans[used - 1].end_ns = spans[i].end_ns;
-		} else {
-			spans[used++] = spans[i];
-		}
 	}
-	rs->spans = spans;
-	rs->n_spans = used;
-	rs->at_span = 0;
-	err = collect_clear(rs->opts.collect);
+	return err;
+}
+
+/* Samples that no ring has any more cannot be saved again. */
+static void forget_saved(struct reports *rs, const struct flight *flight)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint32_t cpu = 0; cpu < rs->opts.n_cpus; cpu++) {
+		const struct flight_extent *e = flight_extent(flight, cpu);
+
+		if (e && e->since_ns < oldest)
+			oldest = e->since_ns;
+	}
+	if (oldest != UINT64_MAX)
+		spans_forget(&rs->saved, oldest);
+}
+
+int reports_baseline(struct reports *rs, struct flight *flight, const struct frame_span *spans,
+		     size_t n, uint64_t now_ns)
+{
+	size_t bytes = 0;
+	char *text = NULL;
+	long err = take_fast(rs, spans, n);
+
+	if (!err)
+		err = collect_clear(rs->opts.collect);
 	collect_log_samples(rs->opts.collect, false);
-	if (!err && used)
-		err = flight_each((struct flight *)flight, spans[0].begin_ns, now_ns,
-				  on_fast_sample, rs);
+	if (!err)
+		err = flight_each(flight, 0, now_ns, on_fast_sample, rs);
 	collect_log_samples(rs->opts.collect, true);
 	if (err >= 0)
 		err = fold(rs, false, &text, &bytes);
@@ -431,6 +391,7 @@ int reports_baseline(struct reports *rs, const struct flight *flight, struct fra
 		err = stacksum_add_folded(rs->fast, text, bytes);
 	free(text);
 	rs->baseline_until_ns = now_ns;
+	forget_saved(rs, flight);
 	return err < 0 ? err : 0;
 }
 

@@ -27,6 +27,7 @@ struct report {
 	uint64_t due_ns;	    /* not to be written before */
 	uint64_t deadline_ns;	    /* from when on arm mode has samples */
 	bool hanging;		    /* was reported while it hung */
+	unsigned int unseen;	    /* looks that did not find it open */
 	/* What the directory knows: by mode, flight and arm. */
 	struct {
 		bool begun;
@@ -65,13 +66,13 @@ bool reports_wants_samples(struct reports *rs, struct report *r, uint64_t now_ns
  * trouble with files is the directory's to tell.
  */
 int reports_write(struct reports *rs, struct report *r, enum glitch_state state, uint64_t now_ns,
-		  const struct flight *flight, uint64_t lost);
+		  struct flight *flight, uint64_t lost);
 
 /*
- * Adds the samples of a snapshot that are inside these spans (of fast frames; sorted here) to the
+ * Adds the samples of a snapshot that are inside these spans (of fast frames) to the
  * baseline, each once in a run. now_ns is the snapshot's. 0 or -ENOMEM.
  */
-int reports_baseline(struct reports *rs, const struct flight *flight, struct frame_span *spans,
+int reports_baseline(struct reports *rs, struct flight *flight, const struct frame_span *spans,
 		     size_t n, uint64_t now_ns);
 
 /* The sums, and the index's last line. *sums has what is not counted here. */

@@ -119,8 +119,9 @@ long ring_decode(struct ring_decoder *d, enum ring_stream stream, const void *by
 
 /*
  * What is in front of the arrays of a sample in RING_SAMPLES, for those who choose before they
- * decode. Returns the record's size with *is_sample filled, and *rec if that is true (the record is
- * of another known type if not); -EBADMSG where ring_decode() would fail or count something wrong.
+ * decode. Returns the record's size with *is_sample filled, and *rec if that is true; if not, the
+ * record is of another known type and was not looked into. -EBADMSG for a sample that ring_decode()
+ * would not decode, an unknown type, or a header that makes no sense.
  */
 long ring_peek(const void *bytes, size_t avail, struct sample_record *rec, bool *is_sample);
 

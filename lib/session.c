@@ -26,13 +26,19 @@
 /* How long a process can be gone before its mappings are forgotten; looked for as seldom. */
 #define FORGET_NS 1000000000ull
 
+/* One event on one CPU. */
+struct session_event {
+	int fd; /* belongs to sample once that exists */
+	struct attach_sample *sample;
+	uint64_t idle_ns; /* of the CPU, when its sampling began */
+};
+
 struct session_cpu {
 	uint32_t cpu;
 	bool open;
 	struct perfev_ring samples, sideband;
-	int sample_fd; /* belongs to sample once that exists */
-	struct attach_sample *sample;
-	uint64_t idle_ns; /* of the CPU, when its sampling began */
+	struct perfev_ring chain;     /* the kernel's own samples */
+	struct session_event *events; /* as many as the plan has */
 	uint64_t since_ns;
 };
 
@@ -47,6 +53,7 @@ struct session {
 	uint32_t command_pid;
 
 	struct session_cpu *cpus; /* by CPU number, all possible ones */
+	struct session_event *events;
 	uint32_t n_cpus;
 	bool sampling;
 
@@ -57,11 +64,13 @@ struct session {
 	struct ring_decoder decoder;
 	struct ring_queue *queue;
 	size_t stream; /* of the ring that is being read */
+	void *raw_room;
+	uint32_t raw_cpu;
 	struct ring_stats samples_stats, sideband_stats;
 	uint64_t late;
 	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns;
 	uint64_t started_ns, stopped_ns;
-	int sink_err;
+	int sink_err, raw_err;
 
 	/* throttling, told by the side band */
 	uint64_t throttled, throttled_ns, *throttled_since;
@@ -70,7 +79,7 @@ struct session {
 	struct perfev_count count;
 	uint64_t missed;
 	uint64_t period_value, period_runs; /* for the mean period */
-	struct tick_counters counters;
+	struct tick_counters counters, *event_counters;
 	struct session_gate *gates;
 	struct account_gate *account_gates;
 	struct account_lost lost[4];
@@ -86,7 +95,8 @@ struct session {
 static int check_files(const struct plan *plan, struct failure *f)
 {
 	uint64_t attachments = plan->attach_to_targets ? plan->n_target_pids : 1;
-	uint64_t need = FILES_OF_THE_OBJECT + 4 * plan->host->n_online + plan->n_target_pids +
+	uint64_t need = FILES_OF_THE_OBJECT + (3 + 2 * plan->n_events) * plan->host->n_online +
+			plan->n_target_pids +
 			FILES_OF_A_GATE * (plan->n_gates > 1 ? plan->n_gates - 1 : 0);
 	struct rlimit files;
 
@@ -119,16 +129,25 @@ int session_new(const struct plan *plan, const struct session_opts *opts, struct
 	s->n_cpus = plan->config.n_cpus;
 	s->cpus = calloc(s->n_cpus, sizeof(*s->cpus));
 	s->throttled_since = calloc(s->n_cpus, sizeof(*s->throttled_since));
+	s->events = calloc((size_t)s->n_cpus * plan->n_events, sizeof(*s->events));
+	s->event_counters = calloc(plan->n_events, sizeof(*s->event_counters));
 	s->gates = calloc(plan->n_gates + 1, sizeof(*s->gates));
 	s->account_gates = calloc(plan->n_gates + 1, sizeof(*s->account_gates));
 	s->queue = ring_queue_new();
-	if (!s->cpus || !s->throttled_since || !s->gates || !s->account_gates || !s->queue ||
+	s->raw_room = opts->raw ? malloc(PERFEV_RECORD_MAX) : NULL;
+	if ((opts->raw && !s->raw_room) || !s->cpus || !s->events || !s->event_counters ||
+	    !s->throttled_since || !s->gates || !s->account_gates || !s->queue ||
 	    ring_decoder_init(&s->decoder)) {
 		session_free(s);
 		return failure_nomem(f);
 	}
 	for (uint32_t i = 0; i < s->n_cpus; i++)
-		s->cpus[i] = (struct session_cpu){.cpu = i, .sample_fd = -1};
+		s->cpus[i] = (struct session_cpu){
+			.cpu = i,
+			.events = s->events + (size_t)i * plan->n_events,
+		};
+	for (size_t i = 0; i < (size_t)s->n_cpus * plan->n_events; i++)
+		s->events[i].fd = -1;
 	if (check_files(plan, f)) {
 		session_free(s);
 		return -EMFILE;
@@ -198,6 +217,22 @@ static int explain_ring(int err, uint32_t cpu, const struct session *s, struct f
 
 /* ---- CPUs ---- */
 
+static int tell_id(struct session *s, size_t event, int fd)
+{
+	uint64_t id = 0;
+	int err = perfev_id(fd, &id);
+
+	return err ? err : s->opts.opened(event, id, s->opts.arg);
+}
+
+static int open_chain(struct session *s, struct session_cpu *c)
+{
+	struct perf_event_attr attr = *s->opts.side;
+	int err = perfev_ring_open_attr(&c->chain, &attr, c->cpu, s->plan->ring_bytes);
+
+	return err ? err : tell_id(s, s->plan->n_events, c->chain.fd);
+}
+
 static int listen_cpu(struct session *s, uint32_t cpu, struct failure *f)
 {
 	struct session_cpu *c = &s->cpus[cpu];
@@ -209,16 +244,57 @@ static int listen_cpu(struct session *s, uint32_t cpu, struct failure *f)
 			      ? perfev_flight_open(&c->samples, cpu, s->opts.flight_bytes)
 			      : perfev_ring_open(&c->samples, RING_SAMPLES, cpu,
 						 s->plan->ring_bytes);
-		if (err)
-			perfev_ring_close(&c->sideband);
 	}
-	if (err)
+	if (!err && s->opts.raw)
+		err = open_chain(s, c);
+	if (err) {
+		perfev_ring_close(&c->chain);
+		perfev_ring_close(&c->samples);
+		perfev_ring_close(&c->sideband);
 		return explain_ring(err, cpu, s, f);
+	}
 	c->open = true;
 	return 0;
 }
 
 /* Only with its program attached is the event enabled: each count belongs to a possible run. */
+static int sample_event(struct session *s, struct session_cpu *c, size_t i, struct failure *f)
+{
+	const struct plan_event *plan = &s->plan->events[i];
+	struct session_event *e = &c->events[i];
+	int err = 0;
+
+	e->fd = perfev_open(&plan->attr, c->cpu);
+	if (e->fd < 0) {
+		err = e->fd;
+		return explain_open(err, c->cpu, "sampling event", s, f);
+	}
+	/* The side band is read as records of its own kind, which end otherwise if they have an id.
+	 */
+	if (s->opts.raw) {
+		err = perfev_redirect(e->fd, c->chain.fd);
+		if (!err)
+			err = tell_id(s, i, e->fd);
+	} else if (!(plan->attr.sample_type & (PERF_SAMPLE_ID | PERF_SAMPLE_IDENTIFIER))) {
+		err = perfev_redirect(e->fd, c->sideband.fd);
+	}
+	if (plan->spec.is_clock) {
+		uint64_t step_ns;
+
+		host_read_idle_ns(c->cpu, &e->idle_ns, &step_ns);
+	}
+	if (!err)
+		err = attach_sample(s->attach, i, e->fd, &e->sample);
+	if (err) {
+		close(e->fd);
+		e->fd = -1;
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot run the sampling program on %s of CPU %" PRIu32 ": %s",
+				   plan->spec.name, c->cpu, strerror(-err));
+	}
+	return 0;
+}
+
 static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
 {
 	struct session_cpu *c = &s->cpus[cpu];
@@ -228,44 +304,27 @@ static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
 		return failure_set(f, EXIT_RUN, err, "cannot use the ring of CPU %" PRIu32 ": %s",
 				   cpu, strerror(-err));
 	c->since_ns = clock_now_ns();
-	c->sample_fd = perfev_open(&s->plan->attr, cpu);
-	if (c->sample_fd < 0) {
-		err = c->sample_fd;
-		return explain_open(err, cpu, "sampling event", s, f);
-	}
-	err = perfev_redirect(c->sample_fd, c->sideband.fd);
-	if (s->plan->event.is_clock) {
-		uint64_t step_ns;
-
-		host_read_idle_ns(cpu, &c->idle_ns, &step_ns);
-	}
-	if (!err)
-		err = attach_sample(s->attach, c->sample_fd, &c->sample);
-	if (err) {
-		close(c->sample_fd);
-		c->sample_fd = -1;
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot run the sampling program on %s of CPU %" PRIu32 ": %s",
-				   plan_event_text(s->plan), cpu, strerror(-err));
-	}
-	return 0;
+	for (size_t i = 0; i < s->plan->n_events && !err; i++)
+		err = sample_event(s, c, i, f);
+	return err;
 }
 
 /*
  * Ticks of a clock that an idle CPU had and we did not see. Some machines do not deliver them (a
  * virtual CPU's idle loop); nothing is missed by that, unless idle is what is asked for.
  */
-static double unseen_idle(const struct session *s, const struct session_cpu *c,
+static double unseen_idle(const struct session *s, uint32_t cpu, size_t event,
 			  const struct tick_counters *runs, double period_ns)
 {
+	const struct session_event *e = &s->cpus[cpu].events[event];
 	uint64_t idle_ns, step_ns;
 	double ticks;
 
-	if (!s->plan->event.is_clock || s->plan->config.include_idle ||
-	    host_read_idle_ns(c->cpu, &idle_ns, &step_ns) || idle_ns < c->idle_ns)
+	if (!s->plan->events[event].spec.is_clock || s->plan->config.include_idle ||
+	    host_read_idle_ns(cpu, &idle_ns, &step_ns) || idle_ns < e->idle_ns)
 		return 0;
 	/* One more for the tick that has just ended an idle period or is about to. */
-	ticks = (double)(idle_ns - c->idle_ns + step_ns) / period_ns + 1 - runs->idle;
+	ticks = (double)(idle_ns - e->idle_ns + step_ns) / period_ns + 1 - runs->idle;
 	return ticks > 0 ? ticks : 0;
 }
 
@@ -274,14 +333,16 @@ static double unseen_idle(const struct session *s, const struct session_cpu *c,
  * runs; a clock's last period is not over when it is stopped, so that only whole periods are
  * missed.
  */
-static void count_cpu(struct session *s, struct session_cpu *c)
+static void count_event(struct session *s, uint32_t cpu, size_t event)
 {
+	const struct plan_event *plan = &s->plan->events[event];
+	const struct session_event *e = &s->cpus[cpu].events[event];
 	struct perfev_count count = {};
 	struct tick_counters runs = {};
 	double period, missed;
 
-	if (c->sample_fd < 0 || perfev_count(c->sample_fd, &count) ||
-	    attach_counters(s->attach, c->cpu, &runs))
+	if (e->fd < 0 || perfev_count(e->fd, &count) ||
+	    attach_counters(s->attach, event, cpu, &runs))
 		return;
 	s->count.value += count.value;
 	s->count.enabled_ns += count.enabled_ns;
@@ -290,27 +351,31 @@ static void count_cpu(struct session *s, struct session_cpu *c)
 	s->period_runs += runs.runs;
 	if (runs.runs)
 		period = (double)runs.runs_weight / runs.runs;
-	else if (!s->plan->attr.freq)
-		period = s->plan->attr.sample_period;
-	else if (s->plan->event.is_clock)
-		period = 1e9 / s->plan->attr.sample_freq;
+	else if (!plan->attr.freq)
+		period = plan->attr.sample_period;
+	else if (plan->spec.is_clock)
+		period = 1e9 / plan->attr.sample_freq;
 	else
 		return; /* the kernel was still looking for the period */
 	if (count.value <= runs.runs_weight)
 		return;
-	missed = (count.value - runs.runs_weight) / period - unseen_idle(s, c, &runs, period);
+	missed = (count.value - runs.runs_weight) / period -
+		 unseen_idle(s, cpu, event, &runs, period);
 	if (missed >= 1)
 		s->missed += (uint64_t)missed;
 }
 
 static void close_cpu(struct session *s, struct session_cpu *c)
 {
-	if (c->sample) {
-		perfev_disable(c->sample_fd);
-		count_cpu(s, c);
-		attach_sample_free(c->sample); /* closes sample_fd */
-		c->sample = NULL;
-		c->sample_fd = -1;
+	for (size_t i = 0; c->events && i < s->plan->n_events; i++) {
+		struct session_event *e = &c->events[i];
+
+		if (!e->sample)
+			continue;
+		perfev_disable(e->fd);
+		count_event(s, c->cpu, i);
+		attach_sample_free(e->sample); /* closes fd */
+		*e = (struct session_event){.fd = -1};
 	}
 }
 
@@ -319,6 +384,7 @@ static void forget_cpu(struct session *s, struct session_cpu *c)
 	close_cpu(s, c);
 	perfev_ring_close(&c->samples);
 	perfev_ring_close(&c->sideband);
+	perfev_ring_close(&c->chain);
 	c->open = false;
 }
 
@@ -354,7 +420,7 @@ static bool is_sampled(const struct session *s, uint32_t cpu)
 static int make_fds(struct session *s)
 {
 	size_t n = 0;
-	struct pollfd *fds = calloc(s->n_pidfds + 2 * s->n_cpus + 2, sizeof(*fds));
+	struct pollfd *fds = calloc(s->n_pidfds + 3 * s->n_cpus + 2, sizeof(*fds));
 
 	if (!fds)
 		return -ENOMEM;
@@ -367,6 +433,8 @@ static int make_fds(struct session *s)
 		if (!s->opts.flight_bytes)
 			fds[n++] = (struct pollfd){.fd = s->cpus[i].samples.fd, .events = POLLIN};
 		fds[n++] = (struct pollfd){.fd = s->cpus[i].sideband.fd, .events = POLLIN};
+		if (s->opts.raw)
+			fds[n++] = (struct pollfd){.fd = s->cpus[i].chain.fd, .events = POLLIN};
 	}
 	free(s->fds);
 	s->fds = fds;
@@ -409,6 +477,11 @@ int session_attach(struct session *s, struct failure *f)
 	return err;
 }
 
+struct bpf_object *session_object(const struct session *s)
+{
+	return attach_main(s->attach);
+}
+
 int session_start(struct session *s, struct failure *f)
 {
 	s->started_ns = clock_now_ns();
@@ -432,8 +505,17 @@ static int push(const struct ring_event *ev, void *arg)
 	return s->sink_err;
 }
 
+static int hand_raw(const void *record, size_t bytes, void *arg)
+{
+	struct session *s = arg;
+
+	return s->opts.raw(s->raw_cpu, record, bytes, s->opts.arg);
+}
+
 static void drain_cpu(struct session *s, struct session_cpu *c)
 {
+	int err;
+
 	if (!c->open)
 		return;
 	s->stream = 2 * c->cpu;
@@ -441,6 +523,12 @@ static void drain_cpu(struct session *s, struct session_cpu *c)
 	s->stream++;
 	if (!s->opts.flight_bytes)
 		perfev_ring_read(&c->samples, &s->decoder, push, s, &s->samples_stats);
+	if (!s->opts.raw)
+		return;
+	s->raw_cpu = c->cpu;
+	err = perfev_ring_raw(&c->chain, s->raw_room, hand_raw, s);
+	if (err && !s->raw_err)
+		s->raw_err = err;
 }
 
 static void drain(struct session *s)
@@ -514,6 +602,12 @@ static int settle(struct session *s, uint64_t until_ns)
 
 	if (n < 0)
 		return n;
+	if (s->opts.round) {
+		int err = s->opts.round(until_ns, s->opts.arg);
+
+		if (err)
+			return err;
+	}
 	if (s->opts.settled && until_ns - s->forgot_ns >= FORGET_NS) {
 		s->opts.settled(until_ns - FORGET_NS, s->opts.arg);
 		s->forgot_ns = until_ns;
@@ -546,6 +640,9 @@ int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, s
 	s->round_ns = now;
 	if (s->sink_err)
 		return failure_nomem(f);
+	if (s->raw_err)
+		return failure_set(f, EXIT_RUN, s->raw_err, "cannot write the kernel's samples: %s",
+				   strerror(-s->raw_err));
 	err = settle(s, settled);
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot process samples: %s", strerror(-err));
@@ -574,6 +671,9 @@ int session_catch_up(struct session *s, uint64_t until_ns, struct failure *f)
 	drain(s);
 	if (s->sink_err)
 		return failure_nomem(f);
+	if (s->raw_err)
+		return failure_set(f, EXIT_RUN, s->raw_err, "cannot write the kernel's samples: %s",
+				   strerror(-s->raw_err));
 	err = settle(s, until_ns);
 	return err ? failure_set(f, EXIT_RUN, err, "cannot process samples: %s", strerror(-err))
 		   : 0;
@@ -598,17 +698,17 @@ int session_stop(struct session *s, struct failure *f)
 
 	if (s->stopped_ns)
 		return 0;
-	for (uint32_t i = 0; i < s->n_cpus; i++)
-		if (s->cpus[i].sample)
-			perfev_disable(s->cpus[i].sample_fd);
+	for (size_t i = 0; i < (size_t)s->n_cpus * s->plan->n_events; i++)
+		if (s->events[i].sample)
+			perfev_disable(s->events[i].fd);
 	s->stopped_ns = clock_now_ns();
 	s->sampling = false;
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		close_cpu(s, &s->cpus[i]);
 	for (size_t i = 0; i < s->plan->n_gates && !err; i++)
 		err = attach_gate_stats(s->attach, i, s->stopped_ns, &s->gates[i].stats);
-	if (!err)
-		err = attach_counters_sum(s->attach, &s->counters);
+	for (size_t i = 0; i < s->plan->n_events && !err; i++)
+		err = attach_counters_sum(s->attach, i, &s->event_counters[i], &s->counters);
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot read the counts: %s", strerror(-err));
 	attach_detach(s->attach);
@@ -642,8 +742,9 @@ void session_account(struct session *s, struct account *a)
 	a->elsewhere = c->elsewhere;
 	a->idle = c->idle;
 	a->runs = c->runs;
+	a->chained = c->chained;
 	a->mean_period = s->period_runs ? s->period_value / s->period_runs : 0;
-	a->requested_freq = s->plan->attr.freq ? s->plan->attr.sample_freq : 0;
+	a->requested_freq = s->plan->events[0].attr.freq ? s->plan->events[0].attr.sample_freq : 0;
 	if (!host_read_u64("/proc/sys/kernel/perf_event_max_sample_rate", &rate))
 		a->max_sample_rate = rate;
 	a->throttled = s->throttled;
@@ -682,6 +783,11 @@ void session_account(struct session *s, struct account *a)
 	a->n_gates = s->plan->n_gates;
 }
 
+const struct tick_counters *session_counters(const struct session *s, size_t event)
+{
+	return &s->event_counters[event];
+}
+
 struct account_gate *session_gates(struct session *s)
 {
 	return s->account_gates;
@@ -703,8 +809,11 @@ void session_free(struct session *s)
 		if (s->pidfds[i] >= 0)
 			close(s->pidfds[i]);
 	free(s->pidfds);
+	free(s->raw_room);
 	free(s->fds);
 	free(s->cpus);
+	free(s->events);
+	free(s->event_counters);
 	free(s->throttled_since);
 	free(s->gates);
 	free(s->account_gates);

@@ -22,6 +22,7 @@
 #include "ring.h"
 
 struct session;
+struct bpf_object;
 
 struct session_opts {
 	struct attach_object object;
@@ -34,6 +35,18 @@ struct session_opts {
 	void (*early)(const struct ring_event *ev, void *arg);
 	/* All events before that time have been handed out. */
 	void (*settled)(uint64_t time_ns, void *arg);
+	/* The same more often, after each round; may be NULL. Negative return values end the run.
+	 */
+	int (*round)(uint64_t time_ns, void *arg);
+	/*
+	 * For the kernel's own samples; NULL: nobody wants them. side is the attr of one more event
+	 * on each CPU, in whose ring they are. raw gets each record of that ring as it is, in no
+	 * order; opened the id of each event by its number, that of side being the plan's n_events.
+	 * Negative return values end the run.
+	 */
+	const struct perf_event_attr *side;
+	int (*raw)(uint32_t cpu, const void *record, size_t bytes, void *arg);
+	int (*opened)(size_t event, uint64_t id, void *arg);
 	void *arg;
 };
 
@@ -49,6 +62,9 @@ int session_attach(struct session *s, struct failure *f);
 
 /* The started command; it becomes a target when it calls exec. To be called before attach. */
 void session_set_command(struct session *s, uint32_t pid);
+
+/* The loaded object, after session_attach(). */
+struct bpf_object *session_object(const struct session *s);
 
 /* Begins sampling. */
 int session_start(struct session *s, struct failure *f);
@@ -81,6 +97,9 @@ int session_stop(struct session *s, struct failure *f);
 
 /* After session_stop(): fills in the counted parts of *a. The arrays belong to the session. */
 void session_account(struct session *s, struct account *a);
+
+/* What one event's program has counted, on all CPUs: after session_stop(). */
+const struct tick_counters *session_counters(const struct session *s, size_t event);
 
 /* The gates in that account, for what others have counted. */
 struct account_gate *session_gates(struct session *s);

@@ -20,10 +20,10 @@ int verdict(const struct account *a, const struct plan *plan, struct failure *f)
 		if (a->gates[i].typical_ns > typical_ns)
 			typical_ns = a->gates[i].typical_ns;
 	}
-	if (plan->attr.freq)
-		period_ns = 1000000000 / plan->attr.sample_freq;
-	else if (plan->event.is_clock)
-		period_ns = plan->attr.sample_period;
+	if (plan->events[0].attr.freq)
+		period_ns = 1000000000 / plan->events[0].attr.sample_freq;
+	else if (plan->events[0].spec.is_clock)
+		period_ns = plan->events[0].attr.sample_period;
 	if (!a->seen && !opens) {
 		if (a->runs || !period_ns)
 			return failure_set(f, EXIT_NO_MATCH, -ENODATA,
@@ -40,10 +40,14 @@ int verdict(const struct account *a, const struct plan *plan, struct failure *f)
 		return failure_set(
 			f, EXIT_NO_MATCH, -ENODATA,
 			"every sample that matched was lost: make the rings larger with -m");
+	if (a->n_terms && a->seen)
+		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
+				   "no sample passed the filter: the counts of its terms say where "
+				   "they ended");
 	if (a->seen && a->filtered == a->seen)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "every sample was filtered by the event's modifier (%s)",
-				   plan->event.name);
+				   plan->events[0].spec.name);
 	if (plan->config.outside && a->seen)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "none of the samples fell outside of the gate");

@@ -20,12 +20,10 @@
 #include "outputs.h"
 #include "plan.h"
 #include "session.h"
-#include "tool.h"
+#include "life.h"
 #include "verdict.h"
 
 #include "gatedprof.skel.h"
-
-#define POLL_NS 100000000ull
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
 
@@ -76,18 +74,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-static void say_ready(const struct opts *o, const struct plan *plan)
-{
-	if (o->ready_fd >= 0)
-		dprintf(o->ready_fd, "ready\n");
-	if (o->quiet)
-		return;
-	say_notes(plan->notes.s);
-	fprintf(stderr, TOOL ": ready (%zu gate%s, %s%s)\n", plan->n_gates,
-		plan->n_gates == 1 ? "" : "s", plan_event_text(plan),
-		!o->event && !plan->host->has_pmu ? ": this machine has no hardware PMU" : "");
-}
-
 static int on_event(const struct ring_event *ev, void *arg)
 {
 	return collect_event(arg, ev);
@@ -101,23 +87,6 @@ static void on_early(const struct ring_event *ev, void *arg)
 static void on_settled(uint64_t time_ns, void *arg)
 {
 	collect_settled(arg, time_ns);
-}
-
-static int watch(struct session *s, const struct opts *o, const sigset_t *waiting,
-		 struct failure *f)
-{
-	uint64_t end_ns = o->duration_ns ? clock_now_ns() + o->duration_ns : UINT64_MAX;
-	int state = SESSION_RUNNING;
-
-	while (state == SESSION_RUNNING && !stop_signal) {
-		uint64_t now = clock_now_ns();
-
-		if (now >= end_ns)
-			break;
-		state = session_poll(s, end_ns - now < POLL_NS ? end_ns - now : POLL_NS, waiting,
-				     f);
-	}
-	return state < 0 ? state : 0;
 }
 
 /* Everything after the last sample. */
@@ -158,7 +127,7 @@ static int run(const struct opts *o, struct failure *f)
 	struct session_opts so = {.event = on_event, .early = on_early, .settled = on_settled};
 	struct host host = {};
 	struct plan plan = {};
-	char outcome[64];
+	char outcome[64], gates[32];
 	sigset_t waiting;
 	int err;
 
@@ -192,7 +161,8 @@ static int run(const struct opts *o, struct failure *f)
 		err = session_start(s, f);
 	if (err)
 		goto out;
-	say_ready(o, &plan);
+	snprintf(gates, sizeof(gates), "%zu gate%s", plan.n_gates, plan.n_gates == 1 ? "" : "s");
+	say_ready(o, &plan, gates);
 	if (o->command)
 		err = command_go(&command, o->command[0], f);
 	if (!err)

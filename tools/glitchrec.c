@@ -152,6 +152,7 @@ static int begin(struct run *r, struct failure *f)
 		err = failure_nomem(f);
 	if (err)
 		return err;
+	collect_prepare(r->collect);
 	recorder_set_command(r->recorder, r->command.pid);
 	err = recorder_attach(r->recorder, f);
 	return err ? err : recorder_start(r->recorder, f);

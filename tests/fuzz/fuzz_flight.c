@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Byte 0: the chunk's size and the levels; 1 and 2: how far the head is from 0, in steps of 8 or of
- * 1; 3: by how much it moves each time that the reader looks; 4: from when on samples are wanted.
- * The rest is what is in the ring, repeated. Whatever is there, what comes out is decoded samples
- * in the order of time, and the numbers agree with each other.
+ * Byte 0: the chunk's size, the levels, and whether the snapshot is settled; 1 and 2: how far the
+ * head is from 0, in steps of 8 or of 1; 3: by how much it moves each time that the reader looks;
+ * 4: from when on samples are wanted. The rest is what is in the ring, repeated. Whatever is there,
+ * what comes out is decoded samples in the order of time, and the numbers agree with each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +115,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < 2; i++)
 		if (flight_read(f, i, &ring))
 			abort();
+	if (data[0] & 32) {
+		move_head(&in);
+		flight_settle(f);
+	}
 	check(f, &in);
 	flight_free(f);
 	free(bytes);

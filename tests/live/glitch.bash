@@ -14,10 +14,7 @@ GR=${GLITCHREC:-$SG_BUILD/glitchrec}
 
 gr()
 {
-	status=0
-	rm -f "$T/sum.json"
-	"$GR" -o "$T/gl" --summary "$T/sum.json" "$@" \
-		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+	run_tool "$GR" -o "$T/gl" "$@"
 }
 
 gr_ok()
@@ -28,15 +25,7 @@ gr_ok()
 
 gr_start()
 {
-	local line=
-
-	rm -f "$T/sum.json" "$T/ready"
-	mkfifo "$T/ready"
-	"$GR" -o "$T/gl" --summary "$T/sum.json" --ready-fd 9 "$@" \
-		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
-	GP_PID=$!
-	read -r -t 60 line <"$T/ready" || fail "the tool never became ready"
-	[[ $line == ready* ]] || fail "ready line is '$line'"
+	start_tool "$GR" -o "$T/gl" "$@"
 }
 
 # Done, with sound accounting: of the samples, and of the glitches in the index.

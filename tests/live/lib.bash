@@ -62,12 +62,33 @@ fail()
 
 # ---- the tool ----
 
-gp()
+# run_tool TOOL ARGS...
+run_tool()
 {
 	status=0
 	rm -f "$T/out.folded" "$T/sum.json"
-	"$GP" -o "$T/out.folded" --summary "$T/sum.json" "$@" \
+	"$1" --summary "$T/sum.json" "${@:2}" \
 		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+}
+
+# start_tool TOOL ARGS...
+start_tool()
+{
+	local line=
+
+	rm -f "$T/out.folded" "$T/sum.json" "$T/ready"
+	mkfifo "$T/ready"
+	"$1" --summary "$T/sum.json" --ready-fd 9 "${@:2}" \
+		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
+	GP_PID=$!
+	# If the tool ends before it is ready, its end of the FIFO is closed, and read fails.
+	read -r -t 60 line <"$T/ready" || fail "the tool never became ready"
+	[[ $line == ready* ]] || fail "ready line is '$line'"
+}
+
+gp()
+{
+	run_tool "$GP" -o "$T/out.folded" "$@"
 }
 
 gp_ok()
@@ -78,16 +99,7 @@ gp_ok()
 
 gp_start()
 {
-	local line=
-
-	rm -f "$T/out.folded" "$T/sum.json" "$T/ready"
-	mkfifo "$T/ready"
-	"$GP" -o "$T/out.folded" --summary "$T/sum.json" --ready-fd 9 "$@" \
-		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
-	GP_PID=$!
-	# If the tool ends before it is ready, its end of the FIFO is closed, and read fails.
-	read -r -t 60 line <"$T/ready" || fail "the tool never became ready"
-	[[ $line == ready* ]] || fail "ready line is '$line'"
+	start_tool "$GP" -o "$T/out.folded" "$@"
 }
 
 gp_wait()

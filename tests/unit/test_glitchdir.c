@@ -297,6 +297,34 @@ static void max_glitches(void **state)
 	glitchdir_free(d);
 }
 
+/* Over, without a file and without a reason: there always is one. */
+static void nobody_tried(void **state)
+{
+	const struct glitchdir_opts opts = {.max_glitches = 1};
+	struct glitchdir *d = open_dir("untried", &opts);
+	struct glitch hanging = plain;
+	struct glitchdir_counts n;
+	struct glitchdir_entry e;
+
+	(void)state;
+	hanging.state = GLITCH_HANGING;
+	glitchdir_begin(d, 1, &e);
+	assert_int_equal(glitchdir_log(d, &e, &hanging), 0);
+	assert_int_equal(e.unsaved, GLITCH_SAVED);
+	assert_int_equal(glitchdir_log(d, &e, &plain), 0);
+	assert_int_equal(e.unsaved, GLITCH_NOT_READ);
+	glitchdir_end(d, &e);
+	/* its place is free */
+	glitchdir_begin(d, 2, &e);
+	assert_int_equal(e.unsaved, GLITCH_SAVED);
+	glitchdir_end(d, &e);
+	glitchdir_counts(d, &n);
+	assert_int_equal(n.unsaved[GLITCH_NOT_READ], 2);
+	assert_int_equal(n.unsaved[GLITCH_SAVED], 0);
+	assert_int_equal(n.saved, 0);
+	glitchdir_free(d);
+}
+
 static void min_interval(void **state)
 {
 	const struct glitchdir_opts opts = {.min_interval_ns = 100};
@@ -594,6 +622,7 @@ int main(void)
 		cmocka_unit_test(empty_file),
 		cmocka_unit_test(goes_on_behind_earlier_runs),
 		cmocka_unit_test(max_glitches),
+		cmocka_unit_test(nobody_tried),
 		cmocka_unit_test(min_interval),
 		cmocka_unit_test(max_disk),
 		cmocka_unit_test(disk_full),

@@ -101,20 +101,20 @@ static void nothing_asked(void **state)
 
 	make(t);
 	assert_string_equal(plan_event_text(&t->p), "cycles 99 Hz");
-	assert_int_equal(t->p.attr.type, PERF_TYPE_HARDWARE);
-	assert_int_equal(t->p.attr.config, PERF_COUNT_HW_CPU_CYCLES);
-	assert_int_equal(t->p.attr.freq, 1);
-	assert_int_equal(t->p.attr.sample_freq, 99);
-	assert_int_equal(t->p.attr.size, sizeof(t->p.attr));
-	assert_int_equal(t->p.attr.disabled, 1);
-	assert_int_equal(t->p.attr.sample_id_all, 1);
-	assert_int_equal(t->p.attr.use_clockid, 1);
-	assert_int_equal(t->p.attr.clockid, CLOCK_MONOTONIC);
-	assert_int_equal(t->p.attr.sample_type, RING_SIDEBAND_SAMPLE_TYPE);
-	assert_int_equal(t->p.attr.read_format,
+	assert_int_equal(t->p.events[0].attr.type, PERF_TYPE_HARDWARE);
+	assert_int_equal(t->p.events[0].attr.config, PERF_COUNT_HW_CPU_CYCLES);
+	assert_int_equal(t->p.events[0].attr.freq, 1);
+	assert_int_equal(t->p.events[0].attr.sample_freq, 99);
+	assert_int_equal(t->p.events[0].attr.size, sizeof(t->p.events[0].attr));
+	assert_int_equal(t->p.events[0].attr.disabled, 1);
+	assert_int_equal(t->p.events[0].attr.sample_id_all, 1);
+	assert_int_equal(t->p.events[0].attr.use_clockid, 1);
+	assert_int_equal(t->p.events[0].attr.clockid, CLOCK_MONOTONIC);
+	assert_int_equal(t->p.events[0].attr.sample_type, RING_SIDEBAND_SAMPLE_TYPE);
+	assert_int_equal(t->p.events[0].attr.read_format,
 			 PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
-	assert_int_equal(t->p.attr.inherit, 0);
-	assert_int_equal(t->p.attr.precise_ip, 0);
+	assert_int_equal(t->p.events[0].attr.inherit, 0);
+	assert_int_equal(t->p.events[0].attr.precise_ip, 0);
 	assert_int_equal(t->p.config.target, 0);
 	assert_int_equal(t->p.config.test_targets, 0);
 	assert_int_equal(t->p.config.follow_forks, 0);
@@ -141,8 +141,8 @@ static void without_a_pmu(void **state)
 	t->host.has_pmu = false;
 	make(t);
 	assert_string_equal(plan_event_text(&t->p), "cpu-clock 99 Hz");
-	assert_int_equal(t->p.attr.type, PERF_TYPE_SOFTWARE);
-	assert_int_equal(t->p.attr.config, PERF_COUNT_SW_CPU_CLOCK);
+	assert_int_equal(t->p.events[0].attr.type, PERF_TYPE_SOFTWARE);
+	assert_int_equal(t->p.events[0].attr.config, PERF_COUNT_SW_CPU_CLOCK);
 	set(t, 'e', "cycles");
 	refuse(t, EXIT_CANT, "-e cycles: this machine has no hardware PMU");
 }
@@ -175,10 +175,10 @@ static void events(void **state)
 			set(t, 'c', cases[i].period);
 		make(t);
 		assert_string_equal(plan_event_text(&t->p), cases[i].text);
-		assert_int_equal(t->p.attr.type, cases[i].type);
-		assert_int_equal(t->p.attr.freq, cases[i].period_want == 0);
+		assert_int_equal(t->p.events[0].attr.type, cases[i].type);
+		assert_int_equal(t->p.events[0].attr.freq, cases[i].period_want == 0);
 		if (cases[i].period_want)
-			assert_int_equal(t->p.attr.sample_period, cases[i].period_want);
+			assert_int_equal(t->p.events[0].attr.sample_period, cases[i].period_want);
 		plan_release(&t->p);
 	}
 }
@@ -189,9 +189,9 @@ static void breakpoint_fields(void **state)
 
 	set(t, 'e', "mem:0x401000/2:w");
 	make(t);
-	assert_int_equal(t->p.attr.bp_addr, 0x401000);
-	assert_int_equal(t->p.attr.bp_len, 2);
-	assert_int_equal(t->p.attr.bp_type, 2 /* HW_BREAKPOINT_W */);
+	assert_int_equal(t->p.events[0].attr.bp_addr, 0x401000);
+	assert_int_equal(t->p.events[0].attr.bp_len, 2);
+	assert_int_equal(t->p.events[0].attr.bp_type, 2 /* HW_BREAKPOINT_W */);
 }
 
 /* A clock's modifiers go to our program, all others' to the kernel. */
@@ -201,29 +201,29 @@ static void modes(void **state)
 
 	set(t, 'e', "cpu-clock:u");
 	make(t);
-	assert_int_equal(t->p.config.exclude_user, 0);
-	assert_int_equal(t->p.config.exclude_kernel, 1);
-	assert_int_equal(t->p.attr.exclude_kernel, 0);
+	assert_int_equal(t->p.events[0].exclude_user, 0);
+	assert_int_equal(t->p.events[0].exclude_kernel, 1);
+	assert_int_equal(t->p.events[0].attr.exclude_kernel, 0);
 	plan_release(&t->p);
 
 	set(t, 'e', "cpu-clock:k");
 	make(t);
-	assert_int_equal(t->p.config.exclude_user, 1);
-	assert_int_equal(t->p.config.exclude_kernel, 0);
-	assert_int_equal(t->p.attr.exclude_user, 0);
+	assert_int_equal(t->p.events[0].exclude_user, 1);
+	assert_int_equal(t->p.events[0].exclude_kernel, 0);
+	assert_int_equal(t->p.events[0].attr.exclude_user, 0);
 	plan_release(&t->p);
 
 	set(t, 'e', "cycles:u");
 	make(t);
-	assert_int_equal(t->p.config.exclude_kernel, 0);
-	assert_int_equal(t->p.attr.exclude_kernel, 1);
-	assert_int_equal(t->p.attr.exclude_user, 0);
+	assert_int_equal(t->p.events[0].exclude_kernel, 0);
+	assert_int_equal(t->p.events[0].attr.exclude_kernel, 1);
+	assert_int_equal(t->p.events[0].attr.exclude_user, 0);
 	plan_release(&t->p);
 
 	set(t, 'e', "cycles:pp");
 	make(t);
-	assert_int_equal(t->p.attr.precise_ip, 2);
-	assert_true(t->p.attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	assert_int_equal(t->p.events[0].attr.precise_ip, 2);
+	assert_true(t->p.events[0].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 }
 
 static void bad_events(void **state)
@@ -246,7 +246,7 @@ static void rate_limit(void **state)
 	refuse(t, EXIT_CANT, "-F 5001 is above this kernel's limit of 5000 Hz");
 	set(t, 'F', "5000");
 	make(t);
-	assert_int_equal(t->p.attr.sample_freq, 5000);
+	assert_int_equal(t->p.events[0].attr.sample_freq, 5000);
 	plan_release(&t->p);
 	/* the limit is not known, or is low: the default obeys too */
 	t->host.max_sample_rate = 0;

@@ -222,6 +222,27 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* ring_peek() tells of a sample what ring_decode() does, and passes over other known records. */
+static void peek_agrees(const struct fixture *f, const void *bytes, size_t avail, long decoded)
+{
+	struct sample_record rec = {.time_ns = 4711};
+	bool is_sample = false;
+	long n = ring_peek(bytes, avail, &rec, &is_sample);
+
+	if (decoded > 0 && f->ev.kind == RING_EV_SAMPLE) {
+		assert_int_equal(n, decoded);
+		assert_true(is_sample);
+		assert_memory_equal(&rec, f->ev.sample.rec, sizeof(rec));
+		return;
+	}
+	assert_false(is_sample);
+	assert_int_equal(rec.time_ns, 4711);
+	if (decoded < 0 || f->st.unknown || f->st.oversized)
+		assert_int_equal(n, -EBADMSG);
+	else if (f->st.records)
+		assert_int_equal(n, decoded ? decoded : (long)f->skip);
+}
+
 /* In memory of exactly that size, so that a read behind it is found by the sanitizer. */
 static long decode_bytes(struct fixture *f, enum ring_stream stream, size_t avail)
 {
@@ -238,6 +259,8 @@ static long decode_bytes(struct fixture *f, enum ring_stream stream, size_t avai
 	n = ring_decode(&f->d, stream, copy, avail, &f->ev, &f->st, &f->skip);
 	if (n <= 0)
 		assert_memory_equal(&f->ev, &untouched, sizeof(f->ev));
+	if (stream == RING_SAMPLES)
+		peek_agrees(f, copy, avail, n);
 	free(copy);
 	return n;
 }

@@ -112,7 +112,8 @@ static void every_message(void **state)
 			.n_gates = r->n_gates,
 		};
 		struct opts o = {.start_open = r->start_open};
-		struct plan p = {.opts = &o, .event.is_clock = r->is_clock};
+		struct plan_event event = {.spec.is_clock = r->is_clock};
+		struct plan p = {.opts = &o, .events = &event, .n_events = 1};
 		struct failure f = {.exit_code = 77, .text = "untouched"};
 		int err;
 
@@ -120,11 +121,11 @@ static void every_message(void **state)
 			.opens = r->opens, .open_ns = r->open_ns, .typical_ns = r->typical_ns};
 		gates[1].typical_ns /= 2;
 		p.config.outside = r->outside;
-		p.attr.freq = r->freq != 0;
+		event.attr.freq = r->freq != 0;
 		if (r->freq)
-			p.attr.sample_freq = r->freq;
+			event.attr.sample_freq = r->freq;
 		else
-			p.attr.sample_period = r->period;
+			event.attr.sample_period = r->period;
 		err = verdict(&a, &p, &f);
 		assert_string_equal(f.text, r->want ? r->want : "untouched");
 		assert_int_equal(f.exit_code, r->want ? EXIT_NO_MATCH : 77);

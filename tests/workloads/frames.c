@@ -36,19 +36,38 @@ static void spend(uint64_t ns)
 	{                                    \
 		spend(ns);                   \
 		no_tail_call();              \
-	}
+	}                                    \
+	GATED void culprit_##n(uint64_t ns)
 
-CULPRIT(0)
-CULPRIT(1) CULPRIT(2) CULPRIT(3) CULPRIT(4) CULPRIT(5) CULPRIT(6) CULPRIT(7) CULPRIT(8) CULPRIT(9)
-	CULPRIT(10) CULPRIT(11) CULPRIT(12) CULPRIT(13) CULPRIT(14) CULPRIT(15) CULPRIT(16)
-		CULPRIT(17) CULPRIT(18) CULPRIT(19) CULPRIT(20) CULPRIT(21) CULPRIT(22)
+CULPRIT(0);
+CULPRIT(1);
+CULPRIT(2);
+CULPRIT(3);
+CULPRIT(4);
+CULPRIT(5);
+CULPRIT(6);
+CULPRIT(7);
+CULPRIT(8);
+CULPRIT(9);
+CULPRIT(10);
+CULPRIT(11);
+CULPRIT(12);
+CULPRIT(13);
+CULPRIT(14);
+CULPRIT(15);
+CULPRIT(16);
+CULPRIT(17);
+CULPRIT(18);
+CULPRIT(19);
+CULPRIT(20);
+CULPRIT(21);
+CULPRIT(22);
 
-			static void (*const culprits[N_SLOW])(uint64_t ns) = {
-				culprit_0,  culprit_1,	culprit_2,  culprit_3,	culprit_4,
-				culprit_5,  culprit_6,	culprit_7,  culprit_8,	culprit_9,
-				culprit_10, culprit_11, culprit_12, culprit_13, culprit_14,
-				culprit_15, culprit_16, culprit_17, culprit_18, culprit_19,
-				culprit_20, culprit_21, culprit_22,
+static void (*const culprits[N_SLOW])(uint64_t ns) = {
+	culprit_0,  culprit_1,	culprit_2,  culprit_3,	culprit_4,  culprit_5,
+	culprit_6,  culprit_7,	culprit_8,  culprit_9,	culprit_10, culprit_11,
+	culprit_12, culprit_13, culprit_14, culprit_15, culprit_16, culprit_17,
+	culprit_18, culprit_19, culprit_20, culprit_21, culprit_22,
 };
 
 struct entry {

@@ -1,0 +1,27 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The BPF evaluator of filters against the reference in C: random filters from a fixed seed, on
+# random samples, by test-run. It also has the terms that no event of this machine can feed.
+load lib
+
+setup_file()
+{
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	[ -e /sys/kernel/btf/vmlinux ] || skip "no kernel BTF"
+}
+
+@test "1,000 random filters mean in BPF what they mean in C, on 10,000 samples each" {
+	run -0 "$SG_BUILD/live/filter_equiv" 1000 10000
+	[ "${lines[-1]}" = "1000 expressions, 10000 samples each: all agree" ]
+}
+
+@test "each field that a sample has here is what the sampled thread knows of itself" {
+	run -0 "$SG_BUILD/live/filter_fields"
+	[[ "$output" != *BAD* ]]
+	[[ "$output" == *"user mode: pid="* ]]
+	# the filter on a breakpoint's data address, and its opposite
+	if [ -e /sys/bus/event_source/devices/breakpoint ]; then
+		[[ "$output" == *"kept 97 of 97"*"kept 0 of 97"* ]]
+	fi
+}

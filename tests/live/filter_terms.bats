@@ -1,0 +1,183 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Each term, on samples of known states: exactly those that it is about are kept, and `!` keeps
+# exactly the others. Terms that no event of this machine can feed (weights, memory levels,
+# branches, transactions) are in filter.bats, by test-run of the same evaluator.
+load lib
+load filterlib
+
+setup_file()
+{
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+}
+
+# has_data: the kernel's own sample data can be had
+has_data()
+{
+	grep -q bpf_cast_to_kern_ctx /proc/kallsyms
+}
+
+@test "comm, changed 41 times" {
+	on_function
+	hits 'comm == "changed"' 41
+	hits 'comm ~ "ch*d"' 41
+	hits 'comm in {"nobody", "changed"}' 41
+	hits 'comm != "changed"' 56
+}
+
+@test "cpu, pinned 53 and 44 times" {
+	[ "$(nproc)" -ge 2 ] || skip "one CPU"
+	on_function
+	gp_ok -e "$MEM" --filter user -- "$STATES"
+	first=$(number first "$T/cmd")
+	second=$(number second "$T/cmd")
+	hits "cpu == $first" 53
+	hits "cpu in {$second}" 44
+	hits "cpu in $first..$first" 53
+}
+
+@test "user and kernel mode" {
+	on_word
+	word_hits user 72
+	word_hits kernel "$KERNEL"
+}
+
+@test "prio and policy" {
+	on_function
+	hits 'prio == 125' 33
+	hits 'prio < 125' 64
+	hits 'policy == batch' 20
+	hits 'policy == other' 77
+}
+
+@test "real user and group" {
+	on_function
+	hits 'uid == 4343' 9
+	hits 'uid == root' 88
+	hits 'gid == 4242' 8
+	hits 'gid == root' 89
+}
+
+@test "ip, as a number and by symbol" {
+	on_word
+	word_hits 'ip in "store_even"' 24
+	word_hits 'ip in "store_odd"' 48
+	word_hits 'ip in DSO "states"' 72
+	word_hits 'ip >= 0x8000000000000000' "$KERNEL"
+}
+
+@test "any frame of the stack" {
+	on_function
+	hits 'stack has "path_a"' 49
+	hits 'stack has "path_[b]"' 48
+	on_word
+	word_hits 'stack has "store_o*" || stack has "vfs_read"' $((48 + KERNEL))
+}
+
+@test "a gate as a term" {
+	[ -e /sys/bus/event_source/devices/uprobe ] || skip "no uprobes"
+	on_function
+	hits "inside \"u:$STATES:path_a\"" 49
+	hits "!inside \"u:$STATES:path_b\"" 49
+}
+
+@test "every N, on each CPU by itself" {
+	[ "$(nproc)" -ge 2 ] || skip "one CPU"
+	on_function
+	hits 'every 3' 31
+	hits 'every 1' 97
+	# only what reaches it is counted: 41 changed ones, wherever they ran
+	gp_ok -e "$MEM" --filter 'comm == "changed" && every 2' -- "$STATES"
+	holds '.terms[1] | .true == 20 and .false == 21'
+}
+
+@test "random, true for a share" {
+	on_function
+	gp -e "$MEM" --filter 'random 0.5' -- "$STATES"
+	assert_done
+	within "$(field .kept)" 97 0.5
+}
+
+@test "period, time and elapsed time" {
+	on_function
+	hits 'period == 1' 97
+	hits 'period > 1' 0
+	gp_ok -e "$MEM" --filter 'time > 0' -- "$STATES"
+	is .kept 97
+	# longer than any run
+	gp -e "$MEM" --filter 'time > 5h' -- "$STATES"
+	[ "$status" -eq 4 ]
+	is .filtered 97
+	# `states` burns so long before its first call
+	gp_ok -e "$MEM" --filter 'time > 200ms' -- "$STATES" -p 300
+	is .kept 97
+}
+
+@test "pid, tid and ppid" {
+	local pid
+
+	on_function
+	wl s "$STATES"
+	pid=$(wl_pid s)
+	gp_start -p "$pid" -e "$MEM" --filter "pid == $pid" -e "$MEM" --filter "tid != $pid" \
+		-e "$MEM" --filter "ppid == $$ || ppid == $BASHPID"
+	wl_go s
+	wl_wait s
+	gp_wait
+	assert_done
+	is '.events[0].kept' 97
+	is '.events[1].kept' 0
+	is '.events[2].kept' 97
+}
+
+@test "addresses of page faults" {
+	gp_ok -e page-faults -c 1 \
+		--filter 'addr >= 0x600000000000 && addr < 0x600000028000' -- "$STATES"
+	is .kept 40
+	gp_ok -e page-faults -c 1 --filter 'addr in 0x600000000000..0x600000060fff' -- "$STATES"
+	is .kept 97
+}
+
+@test "what only the kernel's own sample has" {
+	has_data || skip "no bpf_cast_to_kern_ctx"
+	on_word
+	word_hits 'data_pgsz == 4K' "$ALL"
+	word_hits 'phys_addr != 0' "$ALL"
+	word_hits 'code_pgsz == 4K' 72
+	word_hits 'id != 0' "$ALL"
+	word_hits 'addr == 0x'"$(nm "$STATES" | awk '$3 == "word" { print $1 }')" "$ALL"
+}
+
+@test "interrupts, and who waits for the CPU" {
+	on_function
+	hits irqs_off 0
+	hits 'runq >= 1' 97
+	# four threads on one CPU, then one of them alone
+	split 'runq > 3' -C 0 -- bash -c "taskset -cp 0 \$\$ >/dev/null
+		for i in 1 2 3 4; do $W/spin -t 800 & done; $W/spin -t 2500; wait"
+}
+
+@test "idle is a term like another, and includes idle ticks" {
+	gp_ok -a -e cpu-clock -F 199 --filter '!idle || idle' 1
+	is .idle 0
+}
+
+@test "not, and, or, and parentheses" {
+	on_function
+	hits 'comm == "changed" && policy == batch' 10
+	hits 'comm == "changed" || policy == batch' 51
+	hits 'comm == "changed", prio == 125 || uid == 4343' 18
+	hits '(comm == "changed" || prio == 125) && !(uid == 4343)' 53
+}
+
+@test "terms are asked from left to right, and only as far as needed" {
+	on_function
+	gp_ok -e "$MEM" --filter 'comm == "changed" && policy == batch' -- "$STATES"
+	holds '.terms[0] | .true == 41 and .false == 56'
+	holds '.terms[1] | .true + .false == 41'
+	gp_ok --reorder -e "$MEM" --filter 'stack has "path_a" && user' -- "$STATES"
+	is '.terms[0].text' user
+	holds '.terms[1] | .true == 49 and .false == 48'
+}

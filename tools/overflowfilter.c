@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* overflowfilter: samples that pass a filter, decided in the overflow handler. */
+#define TOOL "overflowfilter"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "account.h"
+#include "args.h"
+#include "chain.h"
+#include "collect.h"
+#include "command.h"
+#include "failure.h"
+#include "filters.h"
+#include "host.h"
+#include "life.h"
+#include "opts.h"
+#include "outputs.h"
+#include "overflow.h"
+#include "plan.h"
+#include "session.h"
+#include "verdict.h"
+
+#include "overflowfilter.skel.h"
+
+const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
+
+static const struct argp_option options[] = {
+	ARGS_COMMON,
+	{NULL, 0, NULL, 0, "Filter:", 2},
+	{"filter", OPTS_FILTER, "EXPR", 0,
+	 "keep samples for which this is true: of the -e before it, if there are several", 2},
+	{"explain", OPTS_EXPLAIN, NULL, 0, "print how the filter is understood, and run nothing",
+	 2},
+	{"dry-run", OPTS_EXPLAIN, NULL, OPTION_ALIAS, NULL, 2},
+	{"reorder", OPTS_REORDER, NULL, 0, "ask the cheapest terms first", 2},
+	{"scope", OPTS_SCOPE, "SCOPE", 0,
+	 "for whom the gate of an `inside` is open: thread (default), process, cpu, system", 2},
+	{"emit", OPTS_EMIT, "WHAT", 0,
+	 "own: folded stacks (default); chain: the kernel's own samples to --perf-data; both", 2},
+	{"perf-data", OPTS_PERF_DATA, "FILE", 0, "a perf.data file of the kernel's own samples", 2},
+	{},
+};
+
+static const char doc[] =
+	"Profiles only samples that pass a filter, decided in the kernel when they are taken.\v"
+	"DURATION is 10 (seconds), 500ms, 2m; without it, until Ctrl-C or the COMMAND's end.\n"
+	"Folded stacks go to stdout, everything else to stderr.\n\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 this kernel or these privileges can't do "
+	"it, "
+	"4 nothing matched.\n\n"
+	"  overflowfilter --filter 'comm ~ \"nginx*\" && kernel' -a 10 > out.folded\n"
+	"  overflowfilter -F 999 --filter 'stack has \"SSL_*\"' -p 4711 30 > out.folded\n"
+	"  overflowfilter --explain --filter 'pid under 1 && !idle, runq > 2'";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct opts *o = state->input;
+	struct failure f = {};
+	int err;
+
+	if (key == 'h')
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+	err = opts_set(o, key == ARGP_KEY_ARG ? OPTS_DURATION : key, arg, &f);
+	if (err == -ENOENT)
+		return ARGP_ERR_UNKNOWN;
+	if (err)
+		exit(complain(&f));
+	return 0;
+}
+
+struct run {
+	struct collect *collect;
+	struct chain *chain; /* NULL: no perf.data */
+	struct overflow *overflow;
+};
+
+/* Everything after the last sample. */
+static int finish(struct session *s, struct run *r, const struct plan *plan, struct outputs *out,
+		  struct failure *f)
+{
+	struct account a = {.tool = TOOL, .version = SAMPLEGATE_VERSION};
+	struct failure nothing = {};
+	int err;
+
+	session_account(s, &a);
+	err = r->chain ? chain_finish(r->chain, a.chained) : 0;
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot write %s: %s", plan->opts->perf_data,
+				   strerror(-err));
+	if (plan->opts->emit & OPTS_EMIT_OWN)
+		err = collect_write(r->collect, outputs_folded(out), NULL);
+	if (!err)
+		err = collect_account(r->collect, &a, session_gates(s));
+	if (!err)
+		err = overflow_account(r->overflow, s, &a);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
+	verdict(&a, plan, &nothing);
+	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
+	if (!plan->opts->quiet)
+		account_print_summary(stderr, &a);
+	if (err || !nothing.exit_code)
+		return err;
+	*f = nothing;
+	return -ENODATA;
+}
+
+/* What events go through, in the order in which they are made. */
+static int make(struct run *r, const struct plan *plan, const struct outputs *out, char **argv,
+		struct failure *f)
+{
+	size_t argc = 0;
+	int err = 0;
+
+	while (argv[argc])
+		argc++;
+	if (outputs_perf_data(out))
+		err = chain_new(plan, (const char *const *)argv, argc, outputs_perf_data(out),
+				&r->chain);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "--perf-data %s: %s", plan->opts->perf_data,
+				   err == -ESPIPE ? "a file is needed, not a pipe"
+						  : strerror(-err));
+	if (collect_new(plan, outputs_samples(out), &r->collect) ||
+	    overflow_new(plan, r->collect, r->chain, &r->overflow))
+		return failure_nomem(f);
+	return 0;
+}
+
+/* Who is there, after the side band has been opened. */
+static int scan(struct run *r, struct failure *f)
+{
+	int err;
+
+	if (collect_scan(r->collect, "/proc", clock_now_ns()))
+		return failure_nomem(f);
+	err = r->chain ? chain_scan(r->chain) : 0;
+	return err ? failure_set(f, EXIT_RUN, err,
+				 "cannot describe the processes that are there: %s", strerror(-err))
+		   : 0;
+}
+
+/* Programs and tables in place, then the samples. */
+static int start(struct session *s, struct run *r, uint32_t command_pid, const sigset_t *waiting,
+		 struct failure *f)
+{
+	int err;
+
+	session_set_command(s, command_pid);
+	err = session_attach(s, f);
+	if (!err)
+		err = overflow_begin(r->overflow, session_object(s), clock_now_ns(), f);
+	while (!err && !stop_signal && !overflow_ready(r->overflow))
+		err = session_poll(s, POLL_NS / 5, waiting, f) < 0 ? -EIO : 0;
+	if (err)
+		return err;
+	overflow_started(r->overflow, clock_now_ns());
+	return session_start(s, f);
+}
+
+static int run(struct opts *o, struct filters *filters, struct host *host, char **argv,
+	       struct failure *f)
+{
+	struct command command = COMMAND_NONE;
+	struct outputs out = {};
+	struct session *s = NULL;
+	struct run r = {};
+	struct session_opts so = {};
+	struct plan plan = {};
+	char outcome[64];
+	sigset_t waiting;
+	int err;
+
+	catch_signals(&waiting);
+	err = plan_make(o, host, plan_tgid, &plan, f);
+	if (!err)
+		err = filters_apply(filters, &plan, f);
+	if (!err)
+		err = outputs_open(&out, o, o->emit & OPTS_EMIT_OWN, f);
+	if (err)
+		goto out;
+	host_probe_bpf(host);
+	err = make(&r, &plan, &out, argv, f);
+	if (!err)
+		overflow_callbacks(r.overflow, &so);
+	so.object.elf = overflowfilter_bpf__elf_bytes(&so.object.elf_bytes);
+	if (!err)
+		err = session_new(&plan, &so, &s, f);
+	if (!err && o->command)
+		err = command_start(&command, o->command, &host->files, f);
+	if (!err)
+		err = session_listen(s, f);
+	if (!err)
+		err = scan(&r, f);
+	if (!err)
+		err = start(s, &r, command.pid, &waiting, f);
+	if (err)
+		goto out;
+	say_ready(o, &plan, "filter");
+	if (o->command)
+		err = command_go(&command, o->command[0], f);
+	if (!err)
+		err = watch(s, o, &waiting, f);
+	if (!err)
+		err = session_stop(s, f);
+	command_end(&command);
+	if (!err)
+		err = finish(s, &r, &plan, &out, f);
+	if (!o->quiet && command_failed(&command, outcome, sizeof(outcome)))
+		fprintf(stderr, TOOL ": %s %s\n", o->command[0], outcome);
+out:
+	command_end(&command);
+	outputs_abort(&out);
+	session_free(s);
+	overflow_free(r.overflow);
+	chain_free(r.chain);
+	collect_free(r.collect);
+	plan_release(&plan);
+	return err;
+}
+
+/* --explain works without privileges, but for what only they can find out. */
+static int prepare(struct opts *o, char **argv, struct failure *f)
+{
+	struct filters filters = {};
+	struct host host = {};
+	int err = host_probe(&host, f);
+	bool known = !err;
+
+	if (err && !o->explain)
+		return err;
+	host_probe_types(&host);
+	err = filters_make(o, known ? &host : NULL, &filters, f);
+	if (!err && o->explain)
+		filters_explain(stdout, &filters, o);
+	else if (!err)
+		err = run(o, &filters, &host, argv, f);
+	filters_release(&filters);
+	host_release(&host);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[DURATION] [-- COMMAND ...]",
+		.doc = doc,
+	};
+	struct failure f = {};
+	struct opts o;
+	int err;
+
+	opts_init(&o);
+	o.many_events = true;
+	argp_err_exit_status = EXIT_WRONG_USAGE;
+	argp_parse(&argp, split_command(argc, argv, &o), argv, 0, NULL, &o);
+	verbose = o.verbose;
+	libbpf_set_print(libbpf_says);
+	err = opts_finish(&o, &f);
+	if (!err)
+		err = prepare(&o, argv, &f);
+	opts_release(&o);
+	return err ? complain(&f) : EXIT_DONE;
+}
