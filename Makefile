@@ -21,6 +21,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/samplegate
+INCDIR ?= $(PREFIX)/include
 
 # These are the user's to change; what the code needs is in the ALL_ variables below.
 CFLAGS    ?= -O2 -g
@@ -63,11 +64,13 @@ STATIC_ONLY := lib/capstone_x86_only.c
 
 LIB_SRC  := $(filter-out $(STATIC_ONLY),$(sort $(wildcard lib/*.c)))
 TOOLS    := $(patsubst tools/%.c,%,$(sort $(wildcard tools/*.c)))
-BPF      := $(patsubst bpf/%.bpf.c,%,$(sort $(wildcard bpf/*.bpf.c)))
+BPF      := $(patsubst bpf/%.bpf.c,%,$(filter-out %_api.bpf.c,$(sort $(wildcard bpf/*.bpf.c))))
+API_H     = $(patsubst bpf/%.bpf.c,$(B)/bpf/%.h,$(wildcard bpf/*_api.bpf.c))
 UNIT     := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ     := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 HELPERS  := $(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/*.c)))
 BENCHES  := $(patsubst bench/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard bench/*.c))))
+EXAMPLES := $(patsubst docs/examples/%.bpf.c,%,$(sort $(wildcard docs/examples/*.bpf.c)))
 LIVES    := $(patsubst tests/live/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard tests/live/*.c))))
 WL_SRC   := $(sort $(wildcard tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.S))
 WL_LIB   := $(filter tests/workloads/lib%.c,$(WL_SRC))
@@ -121,7 +124,7 @@ workloads: $(WL_LIB_BIN) $(WL_BIN)
 helpers: $(HELPER_BIN)
 benches: $(BENCH_BIN)
 lives: $(LIVE_BIN)
-check-build: all unit asan fuzz workloads helpers lives static
+check-build: all unit asan fuzz workloads helpers lives examples static
 
 help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
@@ -174,6 +177,11 @@ $(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf >$@
 
+# TOOL_api.bpf.c is linked to users' objects when they are loaded: its bytes are all that is needed.
+$(B)/bpf/%_api.h: $(B)/bpf/%_api.bpf.o
+	$(Q){ echo 'static const unsigned char $*_api[] = {'; \
+		od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g'; echo '};'; } >$@
+
 # --- library and tools ---
 
 $(B)/lib/%.o: lib/%.c $(B)/.flags | $(B)/.deps-ok
@@ -186,7 +194,7 @@ $(B)/libsamplegate.a: $(LIB_OBJ) $(B)/.lib-list
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
 # The skeleton is generated code: -isystem keeps our warnings to our own.
-$(B)/tools/%.o: tools/%.c $(B)/bpf/%.skel.h $(B)/.flags | $(B)/.deps-ok
+$(B)/tools/%.o: tools/%.c $(B)/bpf/%.skel.h $(API_H) $(B)/.flags | $(B)/.deps-ok
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/bpf $(ALL_CFLAGS) -MMD -MP -c $< -o $@
@@ -202,7 +210,7 @@ $(B)/static/lib/%.o: lib/%.c $(B)/.flags | $(B)/.deps-ok
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(STATIC_FLAGS) -MMD -MP -c $< -o $@
 
-$(B)/static/tools/%.o: tools/%.c $(B)/bpf/%.skel.h $(B)/.flags | $(B)/.deps-ok
+$(B)/static/tools/%.o: tools/%.c $(B)/bpf/%.skel.h $(API_H) $(B)/.flags | $(B)/.deps-ok
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/bpf $(STATIC_FLAGS) -MMD -MP -c $< -o $@
@@ -342,6 +350,21 @@ $(LIVE_BIN): $(B)/live/%: tests/live/%.c $(LIVE_SKEL) $(B)/libsamplegate.a $(B)/
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests/unit -isystem $(B)/live $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< \
 		$(B)/libsamplegate.a $(LDLIBS)
 
+# --- docs/examples: BPF objects as a user builds them, with nothing of ours but the one header ---
+
+.PHONY: examples
+examples: $(EXAMPLES:%=$(B)/examples/%.bpf.o)
+
+$(B)/examples/samplegate.bpf.h: include/samplegate.bpf.h
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+$(B)/examples/%.bpf.o: docs/examples/%.bpf.c $(B)/examples/samplegate.bpf.h $(B)/.flags-bpf | $(B)/.deps-ok
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -target bpf -mcpu=v2 -O2 -g -D__TARGET_ARCH_x86 -Ivmlinux/x86 -I$(B)/examples \
+		-Wall -Wextra -Werror -MMD -MP -c $< -o $@
+
 # --- targets that run something; they install first, so the build is a make of its own ---
 
 setup:
@@ -366,11 +389,14 @@ bench:
 	@set -e; for f in $(sort $(wildcard bench/*.sh)); do echo "== $$f"; bash $$f; done
 
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)/LICENSES
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)/LICENSES \
+		$(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(INCDIR)/samplegate
 	$(if $(TOOL_BIN),install -m 755 $(TOOL_BIN) $(DESTDIR)$(BINDIR))
 	$(if $(wildcard man/*.8),install -m 644 $(wildcard man/*.8) $(DESTDIR)$(MANDIR)/man8)
 	install -m 644 $(wildcard README.md CHANGELOG.md LICENSE docs/*.md) $(DESTDIR)$(DOCDIR)
 	install -m 644 $(wildcard LICENSES/*) $(DESTDIR)$(DOCDIR)/LICENSES
+	install -m 644 include/samplegate.bpf.h $(DESTDIR)$(INCDIR)/samplegate
+	install -m 644 $(wildcard docs/examples/*) $(DESTDIR)$(DOCDIR)/examples
 
 clean:
 	rm -rf $(B)

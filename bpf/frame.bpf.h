@@ -320,7 +320,11 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 	if (blocked)
 		bpf_map_delete_elem(&blocks, &opener);
 	if (frame_outlives_threads()) {
-		bpf_map_delete_elem(&frame_threads, &opener);
+		struct frame_thread *t = bpf_map_lookup_elem(&frame_threads, &opener);
+
+		/* Its opener may have begun another one meanwhile. */
+		if (t && t->key.value == value && t->key.process == space)
+			bpf_map_delete_elem(&frame_threads, &opener);
 		frame_process_count(process, -1);
 	}
 	/* Begun again before it was deleted, and whoever did that has seen it there. */

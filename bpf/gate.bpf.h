@@ -73,7 +73,7 @@ struct {
  * A sample need not look for its thread's opening while there is none at all: one word, where a
  * hash table costs a cold sample several cache and TLB misses.
  */
-struct gate_control gate_control;
+struct gate_control gate_control SEC(".data.gates");
 
 /*
  * Nested levels that one event can undo or search; what is left is undone by the next events. The

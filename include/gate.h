@@ -104,7 +104,7 @@ struct gate_scope_open {
 	__u64 opened_ns;
 };
 
-/* The one variable that all programs share, the objects' .bss. */
+/* What all programs share, in a section of its own: .data.gates. */
 struct gate_control {
 	__s64 openings; /* entries of map `openings` */
 	__u32 armed;	/* every probe is attached; until then nothing passes, so that no close is

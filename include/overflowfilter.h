@@ -76,7 +76,8 @@ struct overflow_state {
 	__u8 walked;   /* the stacks are in the record */
 	__u8 ip_known; /* ip_asks is filled in */
 	__u8 stack_known;
-	__u8 pad[5];
+	__u8 kept; /* a user's handler has kept it */
+	__u8 pad[4];
 };
 
 /*

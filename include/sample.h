@@ -34,6 +34,13 @@
 #define SAMPLE_F_KTHREAD     (1u << 5) /* a kernel thread: there is no user stack */
 #define SAMPLE_F_NO_KERNEL   (1u << 6) /* kernel stack not asked for */
 #define SAMPLE_F_NO_USER     (1u << 7) /* user stack not asked for */
+/*
+ * No sample, but bytes of a user's own program (samplegate_emit()): `period` of them, in the place
+ * of user_ips, whose last word is filled up with zeros. There is nothing else in the record.
+ */
+#define SAMPLE_F_BYTES (1u << 8)
+
+#define SAMPLE_MAX_BYTES 256
 
 struct sample_record {
 	__u64 time_ns;	   /* CLOCK_MONOTONIC */

@@ -15,6 +15,7 @@
 
 #include "attach_filter.h"
 #include "bpfvar.h"
+#include "objectfile.h"
 #include "loghist.h"
 #include "strbuf.h"
 
@@ -27,6 +28,7 @@ struct attach {
 	struct attach_object object;
 
 	struct bpf_object *main;
+	struct bpf_program *handler; /* of a user's object, in place of our sampling program */
 	struct bpf_object **gates;
 	struct bpf_object **events; /* of those after the first */
 	struct bpf_object *hook;    /* of filters, if it could not be part of main */
@@ -685,7 +687,7 @@ static int arm(struct attach *a)
 {
 	struct gate_control *control;
 	struct bpfvar_area bss = {};
-	int err = bpfvar_map(a->main, ".bss", &bss);
+	int err = bpfvar_map(a->main, ".data.gates", &bss);
 
 	if (err)
 		return err;
@@ -773,10 +775,38 @@ int attach_ring(struct attach *a, uint32_t cpu, int fd)
 	return put(a, "rings", &cpu, &fd);
 }
 
+static int shared_map_fd(const void *tool, const char *name)
+{
+	return attach_map_fd(tool, name);
+}
+
+int attach_handler(struct attach *a, struct objectfile *object, struct failure *f)
+{
+	struct gatedprof_config cfg = plan_event_config(a->plan, 0);
+	struct overflow_config ocfg = attach_filter_config(a->plan, 0);
+	int err = objectfile_config(object, "samplegate_cfg", &cfg, sizeof(cfg));
+
+	if (!err)
+		err = objectfile_config(object, "samplegate_ocfg", &ocfg, sizeof(ocfg));
+	if (!err)
+		err = objectfile_share_all(object, shared_map_fd, a);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "--object: cannot share the maps: %s",
+				   strerror(-err));
+	err = objectfile_load(object, f);
+	if (!err)
+		err = objectfile_attach(object, f);
+	if (!err)
+		a->handler = objectfile_handler(object);
+	return err;
+}
+
 int attach_sample(struct attach *a, size_t event, int fd, struct attach_sample **out)
 {
 	struct bpf_object *obj = event ? a->events[event] : a->main;
-	struct bpf_program *prog = bpf_object__find_program_by_name(obj, sample_program(a->plan));
+	struct bpf_program *prog =
+		a->handler ? a->handler
+			   : bpf_object__find_program_by_name(obj, sample_program(a->plan));
 	struct attach_sample *s;
 
 	if (!prog)

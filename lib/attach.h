@@ -15,6 +15,7 @@
 
 struct attach;
 struct bpf_object;
+struct objectfile;
 
 struct attach_map_size {
 	const char *name;
@@ -56,6 +57,12 @@ int attach_ring(struct attach *a, uint32_t cpu, int fd);
 struct attach_sample;
 int attach_sample(struct attach *a, size_t event, int fd, struct attach_sample **out);
 void attach_sample_free(struct attach_sample *sample);
+
+/*
+ * Before attach_sample(): a user's handler decides about the one event's samples. It gets its
+ * constants and our maps, is loaded, and its probes are attached.
+ */
+int attach_handler(struct attach *a, struct objectfile *object, struct failure *f);
 
 /* A map's descriptor, which stays the attachment's; -1 for none of that name. */
 int attach_map_fd(const struct attach *a, const char *name);

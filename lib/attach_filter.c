@@ -30,6 +30,20 @@ static int put(const struct bpf_object *obj, const char *name, const void *key, 
 	return bpf_map_update_elem(map_fd(obj, name), key, value, BPF_ANY) ? -errno : 0;
 }
 
+struct overflow_config attach_filter_config(const struct plan *plan, size_t event)
+{
+	const struct filters *fs = plan->filters;
+
+	return (struct overflow_config){
+		.has_filter = fs->events[event].expr != NULL,
+		.emit_own = !!(plan->opts->emit & OPTS_EMIT_OWN),
+		.emit_chain = !!(plan->opts->emit & OPTS_EMIT_CHAIN),
+		.has_stack = fs->has_stack,
+		.has_tables = fs->has_tables,
+		.kernel_time = fs->kernel_time,
+	};
+}
+
 int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, size_t event)
 {
 	const struct filters *fs = plan->filters;
@@ -40,14 +54,7 @@ int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, siz
 
 	if (!ocfg || !inum || !offsets || !count)
 		return -ENOENT;
-	*ocfg = (struct overflow_config){
-		.has_filter = fs->events[event].expr != NULL,
-		.emit_own = !!(plan->opts->emit & OPTS_EMIT_OWN),
-		.emit_chain = !!(plan->opts->emit & OPTS_EMIT_CHAIN),
-		.has_stack = fs->has_stack,
-		.has_tables = fs->has_tables,
-		.kernel_time = fs->kernel_time,
-	};
+	*ocfg = attach_filter_config(plan, event);
 	*inum = plan->host->pidns_inum;
 	*offsets = fs->per_cpu_offsets;
 	*count = fs->preempt_count_at;

@@ -14,6 +14,7 @@
 struct bpf_object;
 
 /* Called by attach, for a plan with filters. */
+struct overflow_config attach_filter_config(const struct plan *plan, size_t event);
 int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, size_t event);
 int attach_filter_sizes(struct bpf_object *obj, const struct plan *plan);
 int attach_filter_fill(struct bpf_object *obj, const struct plan *plan);

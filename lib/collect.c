@@ -287,6 +287,52 @@ static void write_sample(struct collect *c, const struct ring_event *ev)
 	json_finish(&j);
 }
 
+/* Bytes of the user's own program, in digits. */
+static void write_bytes(struct collect *c, const struct ring_event *ev)
+{
+	static const char digits[] = "0123456789abcdef";
+	const struct sample_record *r = ev->sample.rec;
+	const uint8_t *bytes = (const uint8_t *)ev->sample.user_ips;
+	char text[2 * SAMPLE_MAX_BYTES + 1];
+	size_t n = r->period;
+	struct json j;
+
+	for (size_t i = 0; i < n; i++) {
+		text[2 * i] = digits[bytes[i] >> 4];
+		text[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	text[2 * n] = 0;
+	json_init(&j, c->samples);
+	json_object_begin(&j);
+	json_key(&j, "time_ns");
+	json_u64(&j, ev->time_ns);
+	json_key(&j, "cpu");
+	json_u64(&j, r->cpu);
+	json_key(&j, "pid");
+	json_u64(&j, r->pid);
+	json_key(&j, "tid");
+	json_u64(&j, r->tid);
+	json_key(&j, "comm");
+	json_string(&j, r->comm);
+	json_key(&j, "bytes");
+	json_string(&j, text);
+	json_object_end(&j);
+	json_finish(&j);
+}
+
+static int add_bytes(struct collect *c, const struct ring_event *ev)
+{
+	const struct sample_record *r = ev->sample.rec;
+
+	if (r->period > SAMPLE_MAX_BYTES || r->user_frames != (r->period + 7) / 8) {
+		c->oversized++; /* not a record of ours */
+		return 0;
+	}
+	if (c->samples && !c->quiet)
+		write_bytes(c, ev);
+	return 0;
+}
+
 /*
  * All that the aggregated stack of a sample depends on, as words; 0 where that can't be said, since
  * the process has changed after the sample.
@@ -321,6 +367,8 @@ static int add_sample(struct collect *c, const struct ring_event *ev)
 	size_t n, key_words;
 	int err;
 
+	if (r->flags & SAMPLE_F_BYTES)
+		return add_bytes(c, ev);
 	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames) {
 		c->oversized++; /* not a record of ours */
 		return 0;

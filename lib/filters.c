@@ -145,7 +145,12 @@ int filters_make(struct opts *o, const struct host *host, struct filters *out, s
 
 	for (size_t i = 0; i < o->n_events; i++)
 		any |= o->events[i].filter != NULL;
-	if (!any)
+	if (o->object && (any || o->n_events > 1))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   any ? "--object and --filter exclude each other: the object "
+					 "decides"
+				       : "--object is for one event: -e is given more than once");
+	if (!any && !o->object)
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "no filter: say what to keep with --filter EXPR, as in "
 				   "--filter 'comm ~ \"nginx*\" && kernel'");
@@ -313,6 +318,10 @@ int filters_apply(struct filters *fs, struct plan *plan, struct failure *f)
 		c->user_frames = 1;
 	plan->record_bytes = sample_record_bytes(c->gate_words + OVERFLOW_VERDICT_WORDS,
 						 c->kernel_frames, c->user_frames);
+	/* samplegate_emit() uses the same scratch space. */
+	if (plan->opts->object &&
+	    plan->record_bytes < sizeof(struct sample_record) + SAMPLE_MAX_BYTES)
+		plan->record_bytes = sizeof(struct sample_record) + SAMPLE_MAX_BYTES;
 	if (plan->opts->emit & OPTS_EMIT_CHAIN)
 		apply_chain(fs, plan);
 	fs->kernel_time = (plan->opts->emit & OPTS_EMIT_CHAIN) && plan->host->has_sample_data;

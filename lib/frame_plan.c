@@ -83,10 +83,9 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 {
 	static const char *const programs[] = {"on_switch", "pass_frame", "close_frame"};
 	static const enum frame_key_source sources[] = {
-		[FRAME_KEY_TID] = FRAME_BY_THREAD,
-		[FRAME_KEY_PID] = FRAME_BY_PROCESS,
-		[FRAME_KEY_GLOBAL] = FRAME_BY_NOTHING,
-		[FRAME_KEY_ARG] = FRAME_BY_ARG,
+		[FRAME_KEY_TID] = FRAME_BY_THREAD,     [FRAME_KEY_PID] = FRAME_BY_PROCESS,
+		[FRAME_KEY_GLOBAL] = FRAME_BY_NOTHING, [FRAME_KEY_ARG] = FRAME_BY_ARG,
+		[FRAME_KEY_OBJECT] = FRAME_BY_ARG,
 	};
 	uint64_t freq = plan->events[0].attr.freq ? plan->events[0].attr.sample_freq : 0;
 	struct glitchrec_config *c = &fp->config;

@@ -785,6 +785,8 @@ static int resolve_point(struct gate_plan *g, const struct gate_point *point, en
 		return add_kernel_probe(g, PROBE_KERNEL_ENTRY, role, NULL, point->func, f);
 	case POINT_KRETPROBE:
 		return add_kernel_probe(g, PROBE_KERNEL_RETURN, role, NULL, point->func, f);
+	case POINT_OBJECT:
+		return 0; /* it has probes of its own */
 	}
 	return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: unknown kind of point");
 }
@@ -800,7 +802,7 @@ int gate_resolve(const struct opts_gate *opt, const struct gates_where *where,
 		g.info.flags |= GATE_F_START_OPEN;
 	if (opt->spec.pair) {
 		if (end->kind != POINT_UPROBE && end->kind != POINT_URETPROBE &&
-		    end->kind != POINT_USDT)
+		    end->kind != POINT_USDT && end->kind != POINT_OBJECT)
 			g.info.flags |= GATE_F_KERNEL;
 		err = resolve_point(&g, begin, PROBE_OPEN, where, f);
 		if (!err)

@@ -42,11 +42,17 @@ void glitch_opts_release(struct glitch_opts *o)
 	opts_release(&o->common);
 	gate_spec_release(&o->deadline);
 	free(o->exec);
+	free(o->object);
+	for (size_t i = 0; i < o->n_sets; i++)
+		free(o->sets[i]);
+	free(o->sets);
 	glitch_opts_init(o);
 }
 
 const char *glitch_opts_key_name(const struct glitch_opts *o)
 {
+	if (o->key == FRAME_KEY_OBJECT)
+		return "object";
 	for (size_t i = 0; i < N_OF(keys); i++)
 		if (keys[i].kind == o->key &&
 		    (o->key != FRAME_KEY_ARG || keys[i].arg == o->key_arg))
@@ -179,6 +185,28 @@ static int set_count(uint64_t *to, const char *option, const char *arg, struct f
 	return err ? bad(f, option, arg, err, "how many glitches are saved at most, 1 or more") : 0;
 }
 
+static int set_object(struct glitch_opts *o, const char *arg, struct failure *f)
+{
+	if (o->object)
+		return bad(f, "--object", arg, -EINVAL, "there is one already");
+	o->object = strdup(arg);
+	return o->object ? 0 : failure_nomem(f);
+}
+
+static int add_set(struct glitch_opts *o, const char *arg, struct failure *f)
+{
+	char **sets = reallocarray(o->sets, o->n_sets + 1, sizeof(*sets));
+
+	if (!sets)
+		return failure_nomem(f);
+	o->sets = sets;
+	sets[o->n_sets] = strdup(arg);
+	if (!sets[o->n_sets])
+		return failure_nomem(f);
+	o->n_sets++;
+	return 0;
+}
+
 int glitch_opts_set(struct glitch_opts *o, int key, const char *arg, struct failure *f)
 {
 	switch (key) {
@@ -217,6 +245,10 @@ int glitch_opts_set(struct glitch_opts *o, int key, const char *arg, struct fail
 	case GLITCH_OPTS_ROOT_FRAME:
 		o->root_frame = true;
 		return 0;
+	case GLITCH_OPTS_OBJECT:
+		return set_object(o, arg, f);
+	case GLITCH_OPTS_SET:
+		return add_set(o, arg, f);
 	default:
 		return opts_set(&o->common, key, arg, f);
 	}
@@ -276,10 +308,42 @@ static int check_memory(struct glitch_opts *o, struct failure *f)
 	return 0;
 }
 
+/* What a frame is says the object: -g without points. */
+static int finish_object(struct glitch_opts *o, struct failure *f)
+{
+	const char *other = o->common.n_gates	      ? "-g"
+			    : o->has_deadline	      ? "--deadline"
+			    : o->key != FRAME_KEY_TID ? "--key"
+						      : NULL;
+	struct opts_gate *gate;
+
+	if (other)
+		return failure_set(
+			f, EXIT_WRONG_USAGE, -EINVAL,
+			"--object and %s exclude each other: the object says when a frame "
+			"begins and ends, and what its key is",
+			other);
+	gate = calloc(1, sizeof(*gate));
+	if (!gate)
+		return failure_nomem(f);
+	gate->spec.pair = true;
+	gate->spec.begin.kind = gate->spec.end.kind = POINT_OBJECT;
+	gate->spec.text = strdup(o->object);
+	o->common.gates = gate;
+	o->common.n_gates = 1;
+	o->key = FRAME_KEY_OBJECT;
+	return gate->spec.text ? 0 : failure_nomem(f);
+}
+
 int glitch_opts_finish(struct glitch_opts *o, struct failure *f)
 {
 	int err = opts_finish(&o->common, f);
 
+	if (!err && o->object)
+		err = finish_object(o, f);
+	else if (!err && o->n_sets)
+		err = failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				  "--set is for variables of an --object, and there is none");
 	if (err)
 		return err;
 	if (o->common.n_gates != 1)
@@ -289,7 +353,7 @@ int glitch_opts_finish(struct glitch_opts *o, struct failure *f)
 					     "SPEC; record the others in runs of their own"
 					   : "-g is missing: say what a frame is, as in "
 					     "-g u:PATH:FUNCTION --threshold 16ms");
-	if (!o->threshold_ns && !o->has_deadline)
+	if (!o->threshold_ns && !o->has_deadline && !o->object)
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "--threshold is missing: say when a frame is too slow, as in "
 				   "--threshold 16ms, or name a point that only slow frames pass "

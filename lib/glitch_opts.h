@@ -18,7 +18,8 @@ enum frame_key_kind {
 	FRAME_KEY_TID,
 	FRAME_KEY_PID,
 	FRAME_KEY_GLOBAL,
-	FRAME_KEY_ARG, /* number key_arg of the begin point, and of the others */
+	FRAME_KEY_ARG,	  /* number key_arg of the begin point, and of the others */
+	FRAME_KEY_OBJECT, /* what the object of --object says */
 };
 
 /* A set: both modes are two bits. */
@@ -58,6 +59,9 @@ struct glitch_opts {
 	char *exec;	 /* --exec or --exec-shell; NULL: neither */
 	bool exec_shell; /* by sh -c */
 	bool diff, root_frame;
+	char *object; /* a BPF object file, in place of -g; NULL: none */
+	char **sets;  /* its variables, NAME=VALUE */
+	size_t n_sets;
 };
 
 /* The options by these, where they are not shared. */
@@ -77,6 +81,8 @@ enum glitch_opts_key {
 	GLITCH_OPTS_EXEC_SHELL,
 	GLITCH_OPTS_DIFF,
 	GLITCH_OPTS_ROOT_FRAME,
+	GLITCH_OPTS_OBJECT,
+	GLITCH_OPTS_SET,
 };
 
 void glitch_opts_init(struct glitch_opts *o);
@@ -85,7 +91,10 @@ void glitch_opts_release(struct glitch_opts *o); /* NULL is fine */
 /* As opts_set(), shared options included: 0; -ENOENT for an unknown key; else *f is filled in. */
 int glitch_opts_set(struct glitch_opts *o, int key, const char *arg, struct failure *f);
 
-/* As opts_finish(), which it calls. Fills in the directory's default. */
+/*
+ * As opts_finish(), which it calls. Fills in the directory's default, and with --object gates[0], a
+ * gate without points.
+ */
 int glitch_opts_finish(struct glitch_opts *o, struct failure *f);
 
 /*

@@ -43,6 +43,10 @@ void opts_release(struct opts *o)
 	}
 	free(o->events);
 	free(o->perf_data);
+	free(o->object);
+	for (size_t i = 0; i < o->n_sets; i++)
+		free(o->sets[i]);
+	free(o->sets);
 	free(o->output);
 	free(o->samples);
 	free(o->summary);
@@ -136,6 +140,20 @@ int opts_add_gate(struct opts *o, const char *spec, struct failure *f)
 	return add_gate(o, spec, f);
 }
 
+static int add_set(struct opts *o, const char *arg, struct failure *f)
+{
+	char **sets = reallocarray(o->sets, o->n_sets + 1, sizeof(*sets));
+
+	if (!sets)
+		return failure_nomem(f);
+	o->sets = sets;
+	sets[o->n_sets] = strdup(arg);
+	if (!sets[o->n_sets])
+		return failure_nomem(f);
+	o->n_sets++;
+	return 0;
+}
+
 static int add_event(struct opts *o, const char *arg, struct failure *f)
 {
 	struct opts_event *events;
@@ -213,6 +231,10 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case OPTS_EXPLAIN:
 		o->explain = true;
 		return 0;
+	case OPTS_OBJECT:
+		return set_string(&o->object, "--object", arg, f);
+	case OPTS_SET:
+		return add_set(o, arg, f);
 	case OPTS_REORDER:
 		o->reorder = true;
 		return 0;
@@ -337,6 +359,9 @@ int opts_finish(struct opts *o, struct failure *f)
 			f, EXIT_WRONG_USAGE, -EINVAL,
 			"--follow is about children of -p and -t; a command's children are "
 			"always followed");
+	if (o->n_sets && !o->object)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "--set is for variables of an --object, and there is none");
 	if ((o->emit & OPTS_EMIT_CHAIN) && !o->perf_data)
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "--emit chain and both need --perf-data FILE, where the "

@@ -67,6 +67,9 @@ struct opts {
 	enum opts_emit emit;
 	bool explain, reorder;
 	char *perf_data; /* NULL: not given */
+	char *object;	 /* a BPF object file in place of filters; NULL: none */
+	char **sets;	 /* its variables, NAME=VALUE */
+	size_t n_sets;
 	/* where to */
 	char *output, *samples, *summary; /* paths; NULL: not given */
 	int ready_fd;			  /* -1 */
@@ -96,6 +99,8 @@ enum opts_key {
 	OPTS_PERF_DATA,
 	OPTS_EXPLAIN,
 	OPTS_REORDER,
+	OPTS_OBJECT,
+	OPTS_SET,
 	OPTS_DURATION, /* the positional argument */
 };
 

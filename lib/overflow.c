@@ -7,6 +7,7 @@
 
 #include "filter_run.h"
 #include "filter_tables.h"
+#include "objectfile.h"
 
 struct overflow {
 	const struct plan *plan;
@@ -22,6 +23,22 @@ struct overflow {
 	struct account_term *terms;
 	struct account_event *events;
 };
+
+int overflow_object(const struct opts *opts, const void *api, size_t api_bytes,
+		    struct objectfile **out, struct failure *f)
+{
+	const struct objectfile_opts oo = {
+		.kind = OBJECTFILE_HANDLER,
+		.tool = "overflowfilter",
+		.api = api,
+		.api_bytes = api_bytes,
+		.sets = opts->sets,
+		.n_sets = opts->n_sets,
+	};
+
+	*out = NULL;
+	return opts->object ? objectfile_open(opts->object, &oo, out, f) : 0;
+}
 
 int overflow_new(const struct plan *plan, struct collect *c, struct chain *chain,
 		 struct overflow **out)
@@ -144,6 +161,8 @@ static int on_sample(struct overflow *o, const struct ring_event *ev)
 {
 	struct overflow_verdict v;
 
+	if (ev->sample.rec->flags & SAMPLE_F_BYTES)
+		return collect_event(o->collect, ev);
 	if (!verdict_of(o, ev, &v)) {
 		o->malformed++;
 		return 0;

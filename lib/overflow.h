@@ -23,6 +23,14 @@
 
 struct overflow;
 
+/*
+ * Opens --object, without privileges yet; NULL without one. api is the BPF object file that
+ * implements samplegate.bpf.h for handlers.
+ */
+struct objectfile;
+int overflow_object(const struct opts *opts, const void *api, size_t api_bytes,
+		    struct objectfile **out, struct failure *f);
+
 /* All must outlive it. */
 /* chain: where the kernel's samples go, or NULL. */
 int overflow_new(const struct plan *plan, struct collect *c, struct chain *chain,

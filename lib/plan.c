@@ -267,11 +267,12 @@ static int plan_events(struct plan *p, struct failure *f)
 		return failure_nomem(f);
 	for (size_t i = 0; i < n; i++) {
 		const char *text = n > 1 ? o->events[i].event : o->event;
-		int err = plan_event(p, text, &p->events[i], f);
+		int err;
 
+		p->n_events++;
+		err = plan_event(p, text, &p->events[i], f);
 		if (err)
 			return err;
-		p->n_events++;
 	}
 	return 0;
 }

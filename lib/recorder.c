@@ -88,6 +88,22 @@ static uint64_t look_every(const struct glitch_opts *o)
 	return ns && ns < MIN_LOOK_NS ? MIN_LOOK_NS : ns;
 }
 
+int recorder_object(const struct glitch_opts *opts, const void *api, size_t api_bytes,
+		    struct objectfile **out, struct failure *f)
+{
+	const struct objectfile_opts oo = {
+		.kind = OBJECTFILE_PROBES,
+		.tool = "glitchrec",
+		.api = api,
+		.api_bytes = api_bytes,
+		.sets = opts->sets,
+		.n_sets = opts->n_sets,
+	};
+
+	*out = NULL;
+	return opts->object ? objectfile_open(opts->object, &oo, out, f) : 0;
+}
+
 int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct failure *f)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
@@ -157,10 +173,35 @@ void recorder_set_command(struct recorder *r, uint32_t pid)
 	session_set_command(r->session, pid);
 }
 
+static int map_fd(const void *tool, const char *name)
+{
+	return attach_map_fd(tool, name);
+}
+
+/* The user's object into the place of the points of -g. */
+static int attach_object(struct recorder *r, struct failure *f)
+{
+	struct glitchrec_config config = r->opts.frame_plan->config;
+	struct objectfile *o = r->opts.object;
+	int err;
+
+	config.shared = plan_gate_config(r->opts.plan, 0);
+	err = objectfile_config(o, "samplegate_frame_cfg", &config, sizeof(config));
+	if (!err)
+		err = objectfile_share_all(o, map_fd, session_attachment(r->session));
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "--object %s: cannot share the frames: %s",
+				   r->opts.glitch->object, strerror(-err));
+	err = objectfile_load(o, f);
+	return err ? err : objectfile_attach(o, f);
+}
+
 int recorder_attach(struct recorder *r, struct failure *f)
 {
 	int err = session_attach(r->session, f);
 
+	if (!err && r->opts.object)
+		err = attach_object(r, f);
 	if (err)
 		return err;
 	err = frames_new(session_attachment(r->session), &r->frames);
@@ -568,6 +609,8 @@ int recorder_stop(struct recorder *r, struct failure *f)
 
 	if (err)
 		return err;
+	if (r->opts.object)
+		objectfile_detach(r->opts.object);
 	look = (struct look){.r = r, .now = clock_now_ns()};
 	r->stopped_ns = look.now;
 	r->err = frames_notices(r->frames, on_notice, r);

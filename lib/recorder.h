@@ -17,6 +17,7 @@
 #include "glitch_opts.h"
 #include "glitchdir.h"
 #include "hook.h"
+#include "objectfile.h"
 #include "plan.h"
 
 struct recorder;
@@ -27,6 +28,7 @@ struct recorder_opts {
 	const struct frame_plan *frame_plan;
 	const void *elf; /* the BPF object file */
 	size_t elf_bytes;
+	struct objectfile *object; /* what says what a frame is; NULL: -g does */
 	struct collect *collect;
 	struct glitchdir *dir;
 	struct hook *hook; /* NULL: no command */
@@ -34,6 +36,13 @@ struct recorder_opts {
 	/* Gets each message about trouble that does not end the run. */
 	void (*warn)(const char *text);
 };
+
+/*
+ * Opens --object, without privileges yet; NULL without one. api is the BPF object file that
+ * implements samplegate.bpf.h for models of glitches.
+ */
+int recorder_object(const struct glitch_opts *opts, const void *api, size_t api_bytes,
+		    struct objectfile **out, struct failure *f);
 
 /* What opts points to must outlive it. */
 int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct failure *f);

@@ -477,6 +477,11 @@ int session_attach(struct session *s, struct failure *f)
 	return err;
 }
 
+int session_handler(struct session *s, struct objectfile *object, struct failure *f)
+{
+	return attach_handler(s->attach, object, f);
+}
+
 struct bpf_object *session_object(const struct session *s)
 {
 	return attach_main(s->attach);

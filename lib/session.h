@@ -22,6 +22,7 @@
 #include "ring.h"
 
 struct session;
+struct objectfile;
 struct bpf_object;
 
 struct session_opts {
@@ -65,6 +66,9 @@ void session_set_command(struct session *s, uint32_t pid);
 
 /* The loaded object, after session_attach(). */
 struct bpf_object *session_object(const struct session *s);
+
+/* After session_attach(): a user's handler decides, see attach_handler(). */
+int session_handler(struct session *s, struct objectfile *object, struct failure *f);
 
 /* Begins sampling. */
 int session_start(struct session *s, struct failure *f);

@@ -478,6 +478,7 @@ static int check_natural_end(const char *text, const struct gate_point *p, struc
 
 	switch (p->kind) {
 	case POINT_SYSCALL:
+	case POINT_OBJECT:
 		return 0;
 	case POINT_UPROBE:
 	case POINT_KPROBE:

@@ -26,6 +26,7 @@ enum point_kind {
 	POINT_KRETPROBE,
 	POINT_TRACEPOINT,
 	POINT_SYSCALL,
+	POINT_OBJECT, /* where a user's BPF object says (--object); never parsed */
 };
 
 struct gate_point {

@@ -19,6 +19,9 @@
 	 "kr:FUNC", 2},                                                                            \
 	{"threshold", GLITCH_OPTS_THRESHOLD, "TIME", 0, "a frame that lasts longer is a glitch", 2}, \
 	{"deadline", GLITCH_OPTS_DEADLINE, "POINT", 0, "a frame that passes this is a glitch", 2}, \
+	{"object", GLITCH_OPTS_OBJECT, "FILE", 0,                                                  \
+	 "in place of -g: a BPF object of yours, which says what a frame and a glitch is", 2},     \
+	{"set", GLITCH_OPTS_SET, "NAME=VALUE", 0, "a variable of the object", 2},                  \
 	{"key", GLITCH_OPTS_KEY, "KEY", 0,                                                         \
 	 "what tells frames apart: tid (default), pid, global, arg0 to arg5", 2},                  \
 	{"max-open", OPTS_MAX_OPEN, "TIME", 0, "give up a frame that has been open for longer", 2}, \

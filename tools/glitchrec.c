@@ -26,6 +26,7 @@
 #include "tool.h"
 
 #include "glitchrec.skel.h"
+#include "glitchrec_api.h"
 
 /* Commands of --exec that may run at once. */
 #define HOOKS_AT_ONCE 4
@@ -73,6 +74,7 @@ struct run {
 	struct plan plan;
 	struct frame_plan frames;
 	struct outputs out;
+	struct objectfile *object;
 	struct glitchdir *dir;
 	struct hook *hook;
 	struct collect *collect;
@@ -89,6 +91,7 @@ static void release(struct run *r)
 	collect_free(r->collect);
 	hook_free(r->hook);
 	glitchdir_free(r->dir);
+	objectfile_free(r->object);
 	plan_release(&r->plan);
 	host_release(&r->host);
 }
@@ -102,6 +105,8 @@ static int make_plan(struct run *r, struct failure *f)
 		err = plan_make(&o->common, &r->host, plan_tgid, &r->plan, f);
 	if (!err)
 		err = frame_plan_make(o, &r->plan, &r->frames, f);
+	if (!err)
+		err = recorder_object(o, glitchrec_api, sizeof(glitchrec_api), &r->object, f);
 	if (!err)
 		host_probe_bpf(&r->host);
 	return err;
@@ -134,6 +139,7 @@ static int begin(struct run *r, struct failure *f)
 		.glitch = r->o,
 		.plan = &r->plan,
 		.frame_plan = &r->frames,
+		.object = r->object,
 		.collect = r->collect,
 		.dir = r->dir,
 		.hook = r->hook,

@@ -17,6 +17,7 @@
 #include "filters.h"
 #include "host.h"
 #include "life.h"
+#include "objectfile.h"
 #include "opts.h"
 #include "outputs.h"
 #include "overflow.h"
@@ -25,6 +26,7 @@
 #include "verdict.h"
 
 #include "overflowfilter.skel.h"
+#include "overflowfilter_api.h"
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
 
@@ -37,6 +39,10 @@ static const struct argp_option options[] = {
 	 2},
 	{"dry-run", OPTS_EXPLAIN, NULL, OPTION_ALIAS, NULL, 2},
 	{"reorder", OPTS_REORDER, NULL, 0, "ask the cheapest terms first", 2},
+	{"object", OPTS_OBJECT, "FILE", 0,
+	 "in place of --filter: a BPF object of yours, whose handler decides", 2},
+	{"set", OPTS_SET, "NAME=VALUE", 0, "a variable of the object", 2},
+	{"gate", 'g', "SPEC", 0, "a gate that the object's handler may ask for", 2},
 	{"scope", OPTS_SCOPE, "SCOPE", 0,
 	 "for whom the gate of an `inside` is open: thread (default), process, cpu, system", 2},
 	{"emit", OPTS_EMIT, "WHAT", 0,
@@ -73,6 +79,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 struct run {
+	struct objectfile *object; /* NULL: filters decide */
 	struct collect *collect;
 	struct chain *chain; /* NULL: no perf.data */
 	struct overflow *overflow;
@@ -152,6 +159,8 @@ static int start(struct session *s, struct run *r, uint32_t command_pid, const s
 
 	session_set_command(s, command_pid);
 	err = session_attach(s, f);
+	if (!err && r->object)
+		err = session_handler(s, r->object, f);
 	if (!err)
 		err = overflow_begin(r->overflow, session_object(s), clock_now_ns(), f);
 	while (!err && !stop_signal && !overflow_ready(r->overflow))
@@ -179,6 +188,9 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 	err = plan_make(o, host, plan_tgid, &plan, f);
 	if (!err)
 		err = filters_apply(filters, &plan, f);
+	if (!err)
+		err = overflow_object(o, overflowfilter_api, sizeof(overflowfilter_api), &r.object,
+				      f);
 	if (!err)
 		err = outputs_open(&out, o, o->emit & OPTS_EMIT_OWN, f);
 	if (err)
@@ -216,6 +228,7 @@ out:
 	command_end(&command);
 	outputs_abort(&out);
 	session_free(s);
+	objectfile_free(r.object);
 	overflow_free(r.overflow);
 	chain_free(r.chain);
 	collect_free(r.collect);

@@ -70,22 +70,24 @@ logged()
 	awk -v min="$2" '$1 == "frame" && $5 - $4 > min { print $3, $4, $5 - $4 }' "$1"
 }
 
-# exact FILE NS: those of the workload's log that are longer than NS are those that were reported,
-# with the same begin and length within a millisecond; who is that near to NS is excepted.
+# exact FILE NS [TOLERANCE_NS]: those of the workload's log that are longer than NS are those that
+# were reported, with the same begin and length within a millisecond; who is that near to NS is
+# excepted. More for threads that can be preempted between a probe and the log.
 exact()
 {
-	jq -rn --rawfile log "$1" --argjson limit "$2" '
+	jq -rn --rawfile log "$1" --argjson limit "$2" \
+		--argjson off "${3:-1000000}" '
 		[$log | split("\n")[] | split(" ") | select(.[0] == "frame") |
 			{begin: (.[3] | tonumber), ns: ((.[4] | tonumber) - (.[3] | tonumber))}] as $all |
 		[inputs | select(.type == "glitch" and .state != "hanging")] as $got |
-		def near(a; b): (a - b) < 1000000 and (b - a) < 1000000;
-		($all[] | select(.ns > $limit + 1000000) | . as $f |
+		def near(a; b): (a - b) < $off and (b - a) < $off;
+		($all[] | select(.ns > $limit + $off) | . as $f |
 			select([$got[] | select(near(.begin_ns; $f.begin) and
 				near(.duration_ns; $f.ns))] | length != 1) |
 			"not reported once, \($f.ns) ns long: \($f.begin)"),
 		($got[] | . as $g |
 			select([$all[] | select(near(.begin; $g.begin_ns) and
-				near(.ns; $g.duration_ns) and .ns > $limit - 1000000)] | length != 1) |
+				near(.ns; $g.duration_ns) and .ns > $limit - $off)] | length != 1) |
 			"reported, but not logged: \($g.begin_ns), \($g.duration_ns) ns")
 	' "$T/gl/index.jsonl" >"$T/differences"
 	[ ! -s "$T/differences" ] || fail "$(cat "$T/differences")"

@@ -500,6 +500,47 @@ static void sample_lines(void **state)
 			    "\"gates\":[0,1],\"period\":0,\"kernel_ips\":[],\"user_ips\":[]}\n");
 }
 
+/* samplegate_emit(): a line of its own, and no sample. */
+static void bytes_of_users(void **state)
+{
+	struct fixture *t = *state;
+	struct tick k = {
+		.time_ns = 5,
+		.flags = SAMPLE_F_BYTES,
+		.period = 10,
+		.user = {0x0807060504030201ull, 0xff0aull},
+	};
+	const uint64_t words[SAMPLE_MAX_BYTES / 8 + 1] = {};
+	const struct sample_record large = {
+		.version = SAMPLE_VERSION,
+		.flags = SAMPLE_F_BYTES,
+		.period = SAMPLE_MAX_BYTES + 1,
+		.user_frames = SAMPLE_MAX_BYTES / 8 + 1,
+	};
+	const struct ring_event ev = {
+		.kind = RING_EV_SAMPLE,
+		.sample = {.rec = &large, .user_ips = words},
+	};
+	struct account_gate gates[2] = {};
+	struct account a = {};
+
+	assert_int_equal(collect_event(t->c, &ev), 0);
+	feed(t, &k);
+	k.period = 17; /* two words hold 9 to 16 */
+	feed(t, &k);
+	k.period = 8;
+	feed(t, &k);
+	k.period = UINT64_MAX;
+	feed(t, &k);
+	expect(t, "");
+	assert_int_equal(collect_account(t->c, &a, gates), 0);
+	assert_int_equal(a.weight, 0);
+	assert_int_equal(a.ring_oversized, 4);
+	fflush(t->samples);
+	assert_string_equal(t->json, "{\"time_ns\":5,\"cpu\":3,\"pid\":400,\"tid\":401,"
+				     "\"comm\":\"prog\",\"bytes\":\"01020304050607080aff\"}\n");
+}
+
 static void oversized_is_refused(void **state)
 {
 	struct fixture *t = *state;
@@ -721,6 +762,7 @@ int main(void)
 		T(behind_a_breakpoint),
 		T(announced_kernel_code),
 		T(sample_lines),
+		T(bytes_of_users),
 		T(oversized_is_refused),
 		cmocka_unit_test(doubtful),
 		T(doubtful_by_gate),

@@ -320,12 +320,58 @@ static void ring_sizes(void **state)
 	assert_true(glitch_history_ns(UINT64_MAX, 1) == UINT64_MAX);
 }
 
+/* --object takes the place of -g, --key and --deadline. */
+static void objects(void **state)
+{
+	static const struct {
+		struct arg args[6];
+		const char *why; /* NULL: fine */
+	} cases[] = {
+		{{{GLITCH_OPTS_OBJECT, "m.o"}}, NULL},
+		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_SET, "a=1"}, {GLITCH_OPTS_SET, "b=2"}},
+		 NULL},
+		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_THRESHOLD, "5ms"}}, NULL},
+		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_OBJECT, "n.o"}},
+		 "there is one already"},
+		{{{GLITCH_OPTS_OBJECT, "m.o"}, {'g', "u:a:b"}}, "--object and -g exclude"},
+		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_KEY, "pid"}},
+		 "--object and --key exclude"},
+		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_DEADLINE, "u:a:b"}},
+		 "--object and --deadline exclude"},
+		{{{'g', "u:a:b"}, {GLITCH_OPTS_THRESHOLD, "5ms"}, {GLITCH_OPTS_SET, "a=1"}},
+		 "--set is for variables of an --object"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct glitch_opts o;
+		struct failure f = {};
+
+		assert_int_equal(parse_all(&o, cases[i].args, &f), cases[i].why ? -EINVAL : 0);
+		if (cases[i].why) {
+			assert_int_equal(f.exit_code, EXIT_WRONG_USAGE);
+			assert_non_null(strstr(f.text, cases[i].why));
+		} else {
+			assert_string_equal(o.object, "m.o");
+			assert_int_equal(o.n_sets, i == 1 ? 2 : 0);
+			assert_int_equal(o.common.n_gates, 1);
+			assert_string_equal(o.common.gates[0].spec.text, "m.o");
+			assert_true(o.common.gates[0].spec.pair);
+			assert_int_equal(o.common.gates[0].spec.begin.kind, POINT_OBJECT);
+			assert_int_equal(o.common.gates[0].spec.end.kind, POINT_OBJECT);
+			assert_int_equal(o.key, FRAME_KEY_OBJECT);
+			assert_string_equal(glitch_opts_key_name(&o), "object");
+		}
+		glitch_opts_release(&o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults),   cmocka_unit_test(everything),
 		cmocka_unit_test(refuses),    cmocka_unit_test(cross_checks),
-		cmocka_unit_test(ring_sizes),
+		cmocka_unit_test(ring_sizes), cmocka_unit_test(objects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
