@@ -12,6 +12,7 @@ setup_file()
 # numbers ARGS...
 numbers()
 {
+	[ ${#OURS[@]} -gt 0 ] || busy
 	timeout 100 "$SG_BUILD/live/flightnumbers" "$@" >"$T/numbers" 2>"$T/err" </dev/null ||
 		fail "exit code $?"
 	[ "$(number cpus "$T/numbers")" -eq "$(getconf _NPROCESSORS_ONLN)" ] || fail "CPUs"

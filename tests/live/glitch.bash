@@ -50,6 +50,12 @@ glitches()
 	jq -c "select(.type == \"glitch\") | $1" "$T/gl/index.jsonl"
 }
 
+# The same, of those that are over: one that hung has a line of that time, too.
+over()
+{
+	glitches "select(.state != \"hanging\") | $1"
+}
+
 # Every file is what its line says: so many samples. Nothing unfinished lies around.
 whole_files()
 {

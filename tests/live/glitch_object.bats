@@ -75,12 +75,12 @@ two_probes()
 	# five silences of 200 ms, seen by others
 	gr_ok -q --object "$E/heartbeat.bpf.o" --set name=beater --set beat_ns=20000000 -- \
 		perl -e '$0 = "beater"; for (1 .. 300) { select(undef, undef, undef, $_ % 60 ? 0.002 : 0.2) }'
-	[ "$(glitches 'select(.duration_ns > 190000000)' | wc -l)" -eq 5 ] ||
-		fail "not five silences: $(glitches .duration_ns | tr '\n' ' ')"
-	[ "$(glitches 'select(.duration_ns < 60000000)' | wc -l)" -eq 0 ] || fail "three beats are 60 ms"
-	[ "$(glitches 'select(.duration_ns > 190000000 and .blocked.total_ns > 180000000) |
+	[ "$(over 'select(.duration_ns > 190000000)' | wc -l)" -eq 5 ] ||
+		fail "not five silences: $(over .duration_ns | tr '\n' ' ')"
+	[ "$(over 'select(.duration_ns < 60000000)' | wc -l)" -eq 0 ] || fail "three beats are 60 ms"
+	[ "$(over 'select(.duration_ns > 190000000 and .blocked.total_ns > 180000000) |
 		select([.blocked.stack[] | select(test("select"))] | length > 0)' | wc -l)" -eq 5 ] ||
-		fail "where it slept: $(glitches .blocked)"
+		fail "where it slept: $(over .blocked)"
 	[ "$(field .frames)" -ge 290 ] || fail "$(field .frames) frames"
 }
 

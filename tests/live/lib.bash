@@ -9,6 +9,7 @@
 # gp_ok ARGS...     the same, and it must exit 0 with sound accounting
 # gp_start ARGS...  start it and return when it is ready; ends with gp_wait or gp_stop ($status)
 # wl TAG PROG ARGS  start a workload and return when it is ready, before it works; $(wl_pid TAG)
+# busy              no CPU is idle until the test ends
 # wl_go TAG         let it work; wl_wait TAG waits for its end and asserts exit code 0
 #
 # No test sleeps: it waits for a ready line, a pid, or the end of something.
@@ -160,6 +161,14 @@ number()
 	n=$(tail -n 1 "$2" | tr ' ' '\n' | sed -n "s/^$1=//p")
 	[ -n "$n" ] || fail "no $1= in the last line of $2: $(tail -n 1 "$2")"
 	printf '%s\n' "$n"
+}
+
+# Every CPU has something to do, for whatever is about ticks: an idle one may have none.
+busy()
+{
+	nice -n 19 "$W/spin" -j "$(getconf _NPROCESSORS_ONLN)" -t 200000 \
+		>/dev/null 2>&1 </dev/null 3>&- 4>&- &
+	OURS+=($!)
 }
 
 # ---- what the run said ----

@@ -14,6 +14,7 @@ E=${SG_BUILD:-build}/examples
 # object ARGS...: sets $status; the counts are in $T/counts, messages in $T/err
 object()
 {
+	[ ${#OURS[@]} -gt 0 ] || busy
 	status=0
 	timeout 100 "$SG_BUILD/live/object_run" "$@" >"$T/counts" 2>"$T/err" </dev/null || status=$?
 }
