@@ -161,14 +161,17 @@ int perfev_ring_raw(struct perfev_ring *ring, void *room,
 	uint64_t tail = page->data_tail;
 	int ret = 0;
 
-	if (head - tail > ring->data_bytes)
+	if (head - tail > ring->data_bytes) {
 		tail = head;
+		ret = -EBADMSG;
+	}
 	while (!ret && head - tail >= sizeof(struct perf_event_header)) {
 		struct perf_event_header h;
 
 		copy_out(ring, tail, &h, sizeof(h));
 		if (h.size < sizeof(h) || h.size > head - tail) {
 			tail = head;
+			ret = -EBADMSG;
 			break;
 		}
 		copy_out(ring, tail, room, h.size);

@@ -57,8 +57,8 @@ void perfev_ring_read(struct perfev_ring *ring, struct ring_decoder *decoder,
 
 /*
  * Hands out each whole record as it is, until fn returns non-zero (returned). room is at least
- * PERFEV_RECORD_MAX bytes, for records that wrap around the ring's end. A record without sense ends
- * what is there.
+ * PERFEV_RECORD_MAX bytes, for records that wrap around the ring's end. -EBADMSG: a head or a
+ * record without sense, after which nothing can be believed; what is there is dropped.
  */
 #define PERFEV_RECORD_MAX 65536
 int perfev_ring_raw(struct perfev_ring *ring, void *room,

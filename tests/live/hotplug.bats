@@ -106,3 +106,28 @@ taken()
 	gp -C 1 1
 	refused_early 1 '-C: CPU 1 is offline \(echo 1 >'
 }
+
+@test "the kernel's own samples of a CPU that goes and comes back" {
+	command -v perf >/dev/null || skip "no perf"
+	GP=$SG_BUILD/overflowfilter
+	wl before "$W/duty" -n 40
+	wl while_gone "$W/duty" -n 120
+	wl after "$W/duty" -n 200
+	pin before
+	gp_start -F 499 -e cpu-clock --filter 'comm == "duty"' --emit chain --perf-data "$T/p.data"
+	wl_go before
+	wl_wait before
+	switch 0
+	wl_go while_gone
+	wl_wait while_gone
+	switch 1
+	pin after
+	wl_go after
+	wl_wait after
+	gp_stop
+	[ "$status" -eq 0 ] || fail "exit code $status"
+	holds '.seen == .kept + .filtered + .lost and .kept > 1000'
+	holds '.kept == .chain_written + .chain_lost and .ring.unknown == 0'
+	[ "$(HOME=$T perf script -F event -i "$T/p.data" 2>/dev/null | grep -c cpu-clock)" -eq \
+		"$(field .chain_written)" ] || fail "perf reads another number"
+}
