@@ -210,6 +210,11 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 						   : AGG_AT_ADDRESS;
 
 		seen |= addr == r->return_addr;
+		/* It is in the trampoline itself: the function has returned, to that caller. */
+		if (!i && restored) {
+			out[used++] = special(AGG_UPROBES);
+			caller = AGG_BEFORE;
+		}
 		out[used++] = user_frame(c, ev, addr, caller, lasting);
 	}
 	if (!n && (r->flags & SAMPLE_F_USER_FAIL))

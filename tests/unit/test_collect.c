@@ -335,8 +335,15 @@ static void trampoline(void **state)
 	none.return_addr = sh.caller + 5;
 	none.return_gate = 2; /* no such gate */
 	feed(t, &none);
+	/* the trampoline itself: that the function has returned is not hidden */
+	none.return_gate = 0;
+	none.user[0] = TRAP;
+	none.user[1] = sh.main + 8;
+	none.user[2] = 0;
+	feed(t, &none);
 	expect(t, "prog;main;[uprobes];[uprobes];gated 3\n"
-		  "prog;main;[uprobes];caller;gated 1\n");
+		  "prog;main;[uprobes];caller;gated 1\n"
+		  "prog;main;caller;[uprobes] 1\n");
 }
 
 /* Names belong to the mappings of the sample's time, and to its process. */
