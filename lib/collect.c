@@ -463,15 +463,23 @@ void collect_settled(struct collect *c, uint64_t time_ns)
 
 /*
  * The kernel was entered by a breakpoint instruction, a uprobe's: the user address is the one
- * behind it, which after a function's last instruction is the next function's. Frame i is the
- * innermost user frame.
+ * behind it, which after a function's last instruction is the next function's. On its way back the
+ * kernel sets the address to the breakpoint's own before it runs the probe's programs. Frame i is
+ * the innermost user frame.
  */
 static bool is_behind_int3(struct collect *c, const struct agg_stack *stack, uint32_t i)
 {
 	const struct agg_frame *entry = i ? &stack->frames[i - 1] : NULL;
 
-	return entry && entry->kind == AGG_FRAME_KERNEL &&
-	       !strcmp(symbolize_frame(c->names, entry, 0), "asm_exc_int3");
+	if (!entry || entry->kind != AGG_FRAME_KERNEL ||
+	    strcmp(symbolize_frame(c->names, entry, 0), "asm_exc_int3"))
+		return false;
+	for (uint32_t j = 0; j < i; j++)
+		if (stack->frames[j].kind == AGG_FRAME_KERNEL &&
+		    !strcmp(symbolize_frame(c->names, &stack->frames[j], 0),
+			    "uprobe_notify_resume"))
+			return false;
+	return true;
 }
 
 /* A frame of which it is known now where it is to be looked up. */

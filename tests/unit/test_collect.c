@@ -30,7 +30,8 @@ static const char program[] = ".text\n"
 			      ".endm\n"
 			      "func main\n func caller\n func gated\n func leaf\n func _start\n";
 
-static const char kernel_symbols[] = "ffffffff80ffff00 T asm_exc_int3\n"
+static const char kernel_symbols[] = "ffffffff80fffe00 T uprobe_notify_resume\n"
+				     "ffffffff80ffff00 T asm_exc_int3\n"
 				     "ffffffff80fffff0 T other_entry\n"
 				     "ffffffff81000000 T entry_SYSCALL_64\n"
 				     "ffffffff81000100 T do_syscall_64\n"
@@ -395,12 +396,20 @@ static void behind_a_breakpoint(void **state)
 	feed(t, &k);
 	k.kernel[1] = KERNEL - 0x8;
 	feed(t, &k);
+	/* the kernel has set the address back already */
+	k.return_addr = 0;
+	k.kernel[0] = KERNEL - 0x1f0;
+	k.kernel[1] = KERNEL - 0xfa;
+	feed(t, &k);
+	k.return_addr = sh.caller + 5;
+	k.kernel[0] = KERNEL + 0x204;
 	/* where it was entered is not known */
 	k.kernel[1] = KERNEL - 0xfa;
 	k.flags = SAMPLE_F_KERNEL_CUT;
 	feed(t, &k);
 	expect(t, "prog;main;gated;asm_exc_int3_[k];vfs_read_[k] 1\n"
 		  "prog;main;leaf;[truncated]_[k];asm_exc_int3_[k];vfs_read_[k] 1\n"
+		  "prog;main;leaf;asm_exc_int3_[k];uprobe_notify_resume_[k] 1\n"
 		  "prog;main;leaf;other_entry_[k];vfs_read_[k] 1\n");
 	/* stepping over the copied instruction */
 	k.flags = 0;
