@@ -39,6 +39,10 @@
  * of user_ips, whose last word is filled up with zeros. There is nothing else in the record.
  */
 #define SAMPLE_F_BYTES (1u << 8)
+/*
+ * The user stack was walked by unwind tables: two more words follow user_ips, as unwind.h has them.
+ */
+#define SAMPLE_F_UNWOUND (1u << 9)
 
 #define SAMPLE_MAX_BYTES 256
 
