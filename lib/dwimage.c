@@ -345,19 +345,70 @@ static int lay_out(const struct loader *l, struct dwimage *image)
 	return 0;
 }
 
-int dwimage_load(int fd, struct dwimage *image)
+static int open_loader(int fd, struct loader *l)
 {
-	struct loader l = {.fd = fd};
-	struct dwimage made = {};
 	struct stat st;
-	int err;
 
+	*l = (struct loader){.fd = fd};
 	if (fstat(fd, &st) != 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
-	l.file_size = (uint64_t)st.st_size;
-	err = read_headers(&l);
+	l->file_size = (uint64_t)st.st_size;
+	return read_headers(l);
+}
+
+static int find_section(const struct loader *l, const char *name, struct source *s)
+{
+	for (size_t i = 0; i < l->n_shdrs; i++) {
+		const char *own = name_of(l, &l->shdrs[i]);
+		bool zdebug = own[0] == '.' && own[1] == 'z' && !strcmp(own + 2, name + 1);
+
+		if (l->shdrs[i].sh_type == SHT_PROGBITS && (zdebug || !strcmp(own, name)))
+			return look_at(l, &l->shdrs[i], zdebug, s);
+	}
+	return -ENOENT;
+}
+
+int dwimage_section(int fd, const char *name, size_t max, void **bytes, size_t *n)
+{
+	uint8_t *plain = NULL;
+	struct source s = {};
+	struct loader l;
+	int err;
+
+	err = open_loader(fd, &l);
+	if (!err)
+		err = find_section(&l, name, &s);
+	if (!err && s.plain > max)
+		err = -EFBIG;
+	if (!err && !s.there)
+		err = -ENOENT;
+	if (!err) {
+		plain = malloc(s.plain);
+		err = plain ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = s.deflated ? inflate_into(&l, &s, plain)
+				 : read_exactly(&l, plain, s.size, s.offset);
+	free(l.shdrs);
+	free(l.shstr);
+	if (err) {
+		free(plain);
+	} else {
+		*bytes = plain;
+		*n = s.plain;
+	}
+	return err == -ENODATA ? -ENOENT : err;
+}
+
+int dwimage_load(int fd, struct dwimage *image)
+{
+	struct dwimage made = {};
+	struct loader l;
+	int err;
+
+	err = open_loader(fd, &l);
 	if (!err)
 		err = find_sections(&l, &made);
 	if (!err)

@@ -75,6 +75,14 @@ int dwimage_load(int fd, struct dwimage *image);
 void dwimage_release(struct dwimage *image);
 
 /*
+ * The contents of one section alone, malloc'ed and decompressed: name is ".debug_" and what
+ * follows, and a ".zdebug_" of that name will do. -ENOENT: there is none, or it is empty; -EFBIG:
+ * more than max bytes, or headers beyond a limit; the other errors are those of dwimage_load(),
+ * which knows nothing of this section.
+ */
+int dwimage_section(int fd, const char *name, size_t max, void **bytes, size_t *n);
+
+/*
  * The NUL-terminated string at offset of a section; NULL when it is not in there, or too long.
  */
 const char *dwimage_string(const struct dwimage *image, enum dwimage_section section,

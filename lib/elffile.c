@@ -129,7 +129,7 @@ static void keep_segment(struct elffile *elf, const Elf64_Phdr *phdr)
 {
 	struct segment *seg = &elf->segments[elf->segment_count];
 
-	if (phdr->p_type != PT_LOAD && phdr->p_type != PT_NOTE)
+	if (phdr->p_type != PT_LOAD && phdr->p_type != PT_NOTE && phdr->p_type != PT_GNU_EH_FRAME)
 		return;
 	if (phdr->p_offset >= elf->file_size || phdr->p_filesz > UINT64_MAX - phdr->p_vaddr)
 		return;
@@ -459,6 +459,23 @@ long elffile_read(const struct elffile *elf, uint64_t vaddr, void *buf, size_t l
 	n = read_at(elf, buf, len, seg->offset + skip);
 	/* nothing there: the file has been cut since it was opened */
 	return n == 0 ? -ENOENT : n;
+}
+
+size_t elffile_segments(const struct elffile *elf, uint32_t type, struct elf_segment *segs,
+			size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct segment *seg = &elf->segments[i];
+
+		if (seg->type != type)
+			continue;
+		if (n < max)
+			segs[n] = (struct elf_segment){seg->vaddr, seg->file_size, seg->flags};
+		n++;
+	}
+	return n;
 }
 
 int elffile_section(const struct elffile *elf, const char *name, uint64_t *addr, uint64_t *size)

@@ -159,6 +159,19 @@ int elffile_each_note(const struct elffile *elf, const char *section, const char
 		      uint32_t type, int (*fn)(const void *desc, size_t desc_bytes, void *arg),
 		      void *arg);
 
+/* A segment by its addresses; size is what the file has of it. */
+struct elf_segment {
+	uint64_t vaddr, size;
+	uint32_t flags; /* PF_* */
+};
+
+/*
+ * Copies up to max segments of a type, PT_LOAD, PT_NOTE or PT_GNU_EH_FRAME, in the file's order.
+ * Returns the count, which may be greater than max.
+ */
+size_t elffile_segments(const struct elffile *elf, uint32_t type, struct elf_segment *segs,
+			size_t max);
+
 /* Address and size of a named section; -ENOENT. */
 int elffile_section(const struct elffile *elf, const char *name, uint64_t *addr, uint64_t *size);
 

@@ -25,7 +25,7 @@ struct segment {
 	uint64_t offset;
 	uint64_t file_size;
 	uint64_t align;
-	uint32_t type; /* PT_LOAD or PT_NOTE */
+	uint32_t type; /* PT_LOAD, PT_NOTE or PT_GNU_EH_FRAME */
 	uint32_t flags;
 };
 
