@@ -53,5 +53,16 @@
 #define start_closed	   samplegate_start_closed
 #define target_cgroup	   samplegate_target_cgroup
 #define targets		   samplegate_targets
+#define unwind_chunks	   samplegate_unwind_chunks
+#define unwind_fetch	   samplegate_unwind_fetch
+#define unwind_find	   samplegate_unwind_find
+#define unwind_odd	   samplegate_unwind_odd
+#define unwind_procs	   samplegate_unwind_procs
+#define unwind_rules	   samplegate_unwind_rules
+#define unwind_signal	   samplegate_unwind_signal
+#define unwind_spans	   samplegate_unwind_spans
+#define unwind_step	   samplegate_unwind_step
+#define unwind_walk	   samplegate_unwind_walk
+#define unwind_walkers	   samplegate_unwind_walkers
 
 #endif

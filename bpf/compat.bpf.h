@@ -49,26 +49,47 @@ struct compat_user_regs {
 	__u64 bp;
 };
 
+/* Where the registers are with which the current task entered the kernel; NULL: not known. */
+static __always_inline struct pt_regs *compat_task_regs(void)
+{
+	struct task_struct *task;
+	void *stack;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	task = (void *)bpf_get_current_task();
+	stack = BPF_CORE_READ(task, stack);
+	if (!stack)
+		return NULL;
+	return (struct pt_regs *)(stack + COMPAT_THREAD_SIZE - bpf_core_type_size(struct pt_regs));
+}
+
 /* The registers with which the current task entered the kernel. 0, or -1 if they can't be read. */
 static __always_inline int compat_user_regs(struct compat_user_regs *out)
 {
-	struct pt_regs *regs;
+	struct pt_regs *regs = compat_task_regs();
 
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
-		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	} else {
-		struct task_struct *task = (void *)bpf_get_current_task();
-		void *stack = BPF_CORE_READ(task, stack);
-
-		if (!stack)
-			return -1;
-		regs = (struct pt_regs *)(stack + COMPAT_THREAD_SIZE -
-					  bpf_core_type_size(struct pt_regs));
-	}
+	if (!regs)
+		return -1;
 	out->ip = BPF_CORE_READ(regs, ip);
 	out->sp = BPF_CORE_READ(regs, sp);
 	out->bp = BPF_CORE_READ(regs, bp);
 	return 0;
+}
+
+/*
+ * All of them, as they lie in struct pt_regs: on x86-64 the first words of struct
+ * compat_sample_ctx, since ever.
+ */
+#define COMPAT_N_REGS 21
+
+static __always_inline int compat_all_user_regs(__u64 *to)
+{
+	struct pt_regs *regs = compat_task_regs();
+
+	if (!regs)
+		return -1;
+	return bpf_probe_read_kernel(to, 8 * COMPAT_N_REGS, regs) ? -1 : 0;
 }
 
 /*
@@ -123,6 +144,70 @@ static __always_inline __u64 compat_uprobes_page(struct task_struct *task)
 	struct xol_area___compat *area = (void *)BPF_CORE_READ(task, mm, uprobes_state.xol_area);
 
 	return area ? BPF_CORE_READ(area, vaddr) : 0;
+}
+
+/* mm_struct.flags is one word on older kernels. */
+struct mm_struct___word {
+	unsigned long flags;
+} __attribute__((preserve_access_index));
+
+#define COMPAT_MMF_HAS_UPROBES 19 /* include/linux/mm_types.h */
+
+/* Whether a process has uprobes; if that can't be told, it may have. */
+static __always_inline bool compat_has_uprobes(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct mm_struct___word *old = (void *)mm;
+	__u64 flags = ~0ull;
+
+	if (!mm)
+		return false;
+	if (bpf_core_field_exists(old->flags))
+		bpf_core_read(&flags, sizeof(flags), &old->flags);
+	else if (bpf_core_field_exists(mm->flags))
+		bpf_core_read(&flags, sizeof(flags), &mm->flags);
+	return flags >> COMPAT_MMF_HAS_UPROBES & 1;
+}
+
+/* The first slot of that page is the trampoline of uretprobes; in the others instructions run. */
+#define COMPAT_UPROBES_PAGE_BYTES 4096
+#define COMPAT_UPROBES_SLOT_BYTES 128
+
+/* The address that a task which runs an instruction out of line at `ip` stands for; 0: it doesn't.
+ */
+static __always_inline __u64 compat_uprobes_origin(struct task_struct *task, __u64 ip)
+{
+	struct uprobe_task *utask = BPF_CORE_READ(task, utask);
+	__u64 slot, at;
+
+	if (!utask)
+		return 0;
+	slot = BPF_CORE_READ(utask, xol_vaddr);
+	at = BPF_CORE_READ(utask, vaddr);
+	if (!slot || ip < slot || ip - slot >= COMPAT_UPROBES_SLOT_BYTES)
+		return 0;
+	return at + (ip - slot);
+}
+
+/* Functions with uretprobes that a task may be inside, as the kernel counts them. */
+#define COMPAT_UPROBES_MAX_DEPTH 64
+
+/*
+ * The return address that a uretprobe has replaced at this place on the stack; 0: none there. Where
+ * several probes wait for one return, each has the original's.
+ */
+static __always_inline __u64 compat_uprobes_return(struct task_struct *task, __u64 place)
+{
+	struct return_instance *ri = BPF_CORE_READ(task, utask, return_instances);
+
+	for (int i = 0; i < COMPAT_UPROBES_MAX_DEPTH; i++) {
+		if (!ri)
+			break;
+		if (BPF_CORE_READ(ri, stack) == place)
+			return BPF_CORE_READ(ri, orig_ret_vaddr);
+		ri = BPF_CORE_READ(ri, next);
+	}
+	return 0;
 }
 
 #endif

@@ -137,8 +137,15 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	emit_header(rec, self.id, self.process, cfg.pidns_inum);
 	rec->period = ctx->sample_period;
 	rec->gate_words = cfg.gate_words;
-	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames,
-			      cfg.stack_skip);
+	struct stack_wish wish = {
+		.user_mode = user_mode,
+		.kernel_frames = cfg.kernel_frames,
+		.user_frames = cfg.user_frames,
+		.skip = cfg.stack_skip,
+		.caller = UNWIND_BY_TICK,
+	};
+
+	bytes = stack_capture(ctx, wish, rec, head_bytes);
 	if (emit_record(ctx, rec, bytes)) {
 		c->lost_ring++;
 		return 0;

@@ -310,8 +310,15 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	emit_header(rec, self.id, self.process, cfg.pidns_inum);
 	rec->period = ctx->sample_period;
 	rec->gate_words = 1;
-	bytes = stack_capture(ctx, user_mode, rec, head_bytes, cfg.kernel_frames, cfg.user_frames,
-			      cfg.stack_skip);
+	struct stack_wish wish = {
+		.user_mode = user_mode,
+		.kernel_frames = cfg.kernel_frames,
+		.user_frames = cfg.user_frames,
+		.skip = cfg.stack_skip,
+		.caller = UNWIND_BY_TICK,
+	};
+
+	bytes = stack_capture(ctx, wish, rec, head_bytes);
 	if (emit_record(ctx, rec, bytes))
 		c->lost_ring++;
 	else
@@ -356,8 +363,13 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, __u6
 	to->rec.gate_words = 0;
 	to->rec.return_addr = 0;
 	bpf_get_current_comm(to->rec.comm, sizeof(to->rec.comm));
-	stack_capture(ctx, false, &to->rec, sizeof(to->rec), FRAME_STACK_FRAMES, FRAME_STACK_FRAMES,
-		      0);
+	struct stack_wish wish = {
+		.kernel_frames = FRAME_STACK_FRAMES,
+		.user_frames = FRAME_STACK_FRAMES,
+		.caller = UNWIND_BY_SWITCH,
+	};
+
+	stack_capture(ctx, wish, &to->rec, sizeof(to->rec));
 }
 
 /* Arguments: whether preempted, the thread that leaves, the one that comes. */

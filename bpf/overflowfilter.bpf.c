@@ -270,7 +270,8 @@ static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_count
 				struct overflow_state *st, struct filter_result *result,
 				bool has_cast)
 {
-	const __u64 most = HEAD_BYTES + 8ull * (cfg.kernel_frames + cfg.user_frames);
+	const __u64 most =
+		HEAD_BYTES + 8ull * (cfg.kernel_frames + cfg.user_frames) + STACK_TAIL_BYTES;
 	struct sample_record *rec = emit_scratch();
 	bool late = result->verdict == FILTER_UNDECIDED;
 	__u64 bytes;

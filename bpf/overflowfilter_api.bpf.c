@@ -44,7 +44,8 @@ __hidden int samplegate_enter(struct bpf_perf_event_data *ctx)
 
 static __always_inline long emit_own(void *ctx, struct overflow_state *st)
 {
-	const __u64 most = HEAD_BYTES + 8ull * (cfg.kernel_frames + cfg.user_frames);
+	const __u64 most =
+		HEAD_BYTES + 8ull * (cfg.kernel_frames + cfg.user_frames) + STACK_TAIL_BYTES;
 	struct filter_result result = {.verdict = FILTER_ACCEPT};
 	struct sample_record *rec = emit_scratch();
 	__u64 bytes;

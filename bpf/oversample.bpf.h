@@ -32,11 +32,22 @@ static __always_inline struct overflow_state *filter_state(void)
 
 #define HEAD_BYTES (sizeof(struct sample_record) + 8ull * (cfg.gate_words + OVERFLOW_VERDICT_WORDS))
 
-/* Once for a sample, into the record in which it stays if it is kept. */
-static __always_inline void walk(void *ctx, struct overflow_state *st, struct sample_record *rec)
+/*
+ * Once for a sample, into the record in which it stays if it is kept. Not inlined, for there is no
+ * room left on the program's own stack; and not global, since it takes pointers.
+ */
+static __noinline void walk(void *ctx, struct overflow_state *st, struct sample_record *rec)
 {
-	st->bytes = stack_capture(ctx, st->user_mode, rec, HEAD_BYTES, cfg.kernel_frames,
-				  cfg.user_frames, cfg.stack_skip);
+	struct stack_wish wish = {
+		.user_mode = st->user_mode,
+		.kernel_frames = cfg.kernel_frames,
+		.user_frames = cfg.user_frames,
+		.skip = cfg.stack_skip,
+		.caller = UNWIND_BY_TICK,
+	};
+
+	rec->pid = st->pid;
+	st->bytes = stack_capture(ctx, wish, rec, HEAD_BYTES);
 	st->walked = 1;
 }
 

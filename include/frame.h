@@ -14,6 +14,7 @@
 
 #include "gate.h"
 #include "sample.h"
+#include "unwind.h"
 
 /* What frames of one key have in common. */
 enum frame_key_source {
@@ -90,7 +91,7 @@ struct frame_thread {
 
 struct frame_stack {
 	struct sample_record rec;
-	__u64 ips[2 * FRAME_STACK_FRAMES];
+	__u64 ips[2 * FRAME_STACK_FRAMES + UNWIND_TAIL_WORDS];
 };
 
 /* Map `blocks`, by opener: its time off the CPU in the frame that began at begin_ns. */
@@ -165,6 +166,7 @@ struct frame_fast {
 _Static_assert(sizeof(struct frame_key) == 16, "shared by both sides");
 _Static_assert(sizeof(struct frame_arg) == 16, "shared by both sides");
 _Static_assert(sizeof(struct frame) == 64, "shared by both sides");
-_Static_assert(sizeof(struct frame_stack) == 64 + 16 * FRAME_STACK_FRAMES, "no gap");
+_Static_assert(sizeof(struct frame_stack) == 64 + 16 * FRAME_STACK_FRAMES + 8 * UNWIND_TAIL_WORDS,
+	       "no gap");
 
 #endif

@@ -33,7 +33,9 @@ struct gatedprof_config {
 	__u32 gate_words;    /* 64-bit words for n_gates bits */
 	__u32 kernel_frames; /* stack depth to capture; 0: none */
 	__u32 user_frames;
-	__u32 start_open;  /* gates start open */
+	__u32 start_open; /* gates start open */
+	__u32 unwind;	  /* user stacks: 0 by frame pointers, 1 by unwind tables (unwind.h) */
+	__u32 pad;
 	__u64 max_open_ns; /* watchdog; 0: off */
 
 	/* For the programs of one gate. */
@@ -69,6 +71,6 @@ struct tick_counters {
 	__u64 chained;	      /* left to the kernel's own handler */
 };
 
-_Static_assert(sizeof(struct gatedprof_config) == 112, "shared by both sides");
+_Static_assert(sizeof(struct gatedprof_config) == 120, "shared by both sides");
 
 #endif

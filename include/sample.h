@@ -6,18 +6,20 @@
  * The sample record: what a BPF program writes with bpf_perf_event_output() for every sample it
  * keeps, and what user space decodes. Both sides include this file.
  *
- * A record is the fixed header below and three arrays of 64-bit words behind it, without gaps:
+ * A record is the fixed header below and arrays of 64-bit words behind it, without gaps:
  *
- *     header | open_gates[gate_words] | kernel_ips[kernel_frames] | user_ips[user_frames]
+ *     header | open_gates[gate_words] | kernel_ips[kernel_frames] | user_ips[user_frames] | tail
  *
  * Bit g of open_gates is set when gate g was open for this sample. Both stacks have the leaf
- * first. The kernel may pad a raw record, so that its length in the ring is at least
- * sample_record_bytes() and at most 7 bytes more.
+ * first. The tail is there with SAMPLE_F_UNWOUND only. The kernel may pad a raw record, so that its
+ * length in the ring is at least sample_whole_bytes() and at most 7 bytes more.
  */
 
 #ifndef __VMLINUX_H__
 #include <linux/types.h>
 #endif
+
+#include "unwind.h"
 
 #define SAMPLE_VERSION	  1
 #define SAMPLE_COMM_BYTES 16
@@ -65,9 +67,21 @@ struct sample_record {
 _Static_assert(sizeof(struct sample_record) == 64, "the record header is ABI between both sides");
 _Static_assert(__builtin_offsetof(struct sample_record, comm) == 48, "comm ends the header");
 
-/* Bytes that a record with these counts occupies, header included. */
+/* Bytes that a record with these counts occupies, header included; without SAMPLE_F_UNWOUND. */
 #define sample_record_bytes(gate_words, kernel_frames, user_frames)                    \
 	(sizeof(struct sample_record) + 8ull * (gate_words) + 8ull * (kernel_frames) + \
 	 8ull * (user_frames))
+
+/* The words behind the stacks of a record with these flags. */
+#define sample_tail_words(flags) ((flags)&SAMPLE_F_UNWOUND ? UNWIND_TAIL_WORDS : 0)
+
+/* Bytes that the record with this header occupies. */
+#define sample_whole_bytes(rec)                                                             \
+	(sample_record_bytes((rec)->gate_words, (rec)->kernel_frames, (rec)->user_frames) + \
+	 8ull * sample_tail_words((rec)->flags))
+
+/* Bytes in which each record has room that has at most these counts. */
+#define sample_room_bytes(gate_words, kernel_frames, user_frames) \
+	(sample_record_bytes(gate_words, kernel_frames, user_frames) + 8ull * UNWIND_TAIL_WORDS)
 
 #endif

@@ -88,8 +88,9 @@ struct unwind_row {
 };
 
 /*
- * A chunk, an inner map of `unwind_chunks`: UNWIND_CHUNK_SLOTS slots of 8 bytes. A piece covers
- * whole pages of a module's image. In a chunk it is
+ * A chunk, an inner map of `unwind_chunks`: an array (BPF_F_MMAPABLE) of one value, which is
+ * UNWIND_CHUNK_SLOTS slots of 8 bytes. All have this one size. A piece covers whole pages of a
+ * module's image. In a chunk it is
  *
  *     its page index: for each page, and one more at the end, a slot whose pc is the number (from
  *                     the piece's first row on) of the row in force at the page's first byte
@@ -127,7 +128,7 @@ struct unwind_proc {
 enum unwind_stop {
 	UNWIND_STOP_ROOT,	   /* complete */
 	UNWIND_STOP_DEPTH,	   /* as many frames as were asked for */
-	UNWIND_STOP_NO_PROCESS,	   /* nothing is known of the process yet */
+	UNWIND_STOP_NO_PROCESS,	   /* nothing is known of the process yet: no SAMPLE_F_UNWOUND */
 	UNWIND_STOP_NO_MAPPING,	   /* an address outside of what is known of the process */
 	UNWIND_STOP_NO_TABLE,	   /* a module without CFI */
 	UNWIND_STOP_NO_ENTRY,	   /* a module with CFI, but not for this address */

@@ -316,8 +316,8 @@ int filters_apply(struct filters *fs, struct plan *plan, struct failure *f)
 	/* The address of a sample itself is needed where user space decides. */
 	if (fs->has_tables && !c->user_frames)
 		c->user_frames = 1;
-	plan->record_bytes = sample_record_bytes(c->gate_words + OVERFLOW_VERDICT_WORDS,
-						 c->kernel_frames, c->user_frames);
+	plan->record_bytes = sample_room_bytes(c->gate_words + OVERFLOW_VERDICT_WORDS,
+					       c->kernel_frames, c->user_frames);
 	/* samplegate_emit() uses the same scratch space. */
 	if (plan->opts->object &&
 	    plan->record_bytes < sizeof(struct sample_record) + SAMPLE_MAX_BYTES)

@@ -43,6 +43,10 @@
 #define flight_record_bytes(gate_words, kernel_frames, user_frames) \
 	(16 + sample_record_bytes(gate_words, kernel_frames, user_frames))
 
+/* The largest with at most these counts. */
+#define flight_room_bytes(gate_words, kernel_frames, user_frames) \
+	(16 + sample_room_bytes(gate_words, kernel_frames, user_frames))
+
 /* Levels at which there can be a writer, at most: task, soft interrupt, interrupt, NMI. */
 #define FLIGHT_LEVELS 4
 

@@ -395,7 +395,7 @@ static void plan_sizes(struct plan *p)
 			"--max-stack %" PRIu32 ": this kernel stops at %" PRIu32
 			" frames (kernel.perf_event_max_stack)\n",
 			o->max_stack, p->host->max_stack);
-	p->record_bytes = sample_record_bytes(c->gate_words, c->kernel_frames, c->user_frames);
+	p->record_bytes = sample_room_bytes(c->gate_words, c->kernel_frames, c->user_frames);
 
 	p->max_openings = at_most((uint64_t)n * OPENINGS_PER_GATE, MAX_OPENINGS);
 	p->max_levels = at_most((uint64_t)n * LEVELS_PER_GATE, MAX_OPENINGS);

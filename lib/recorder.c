@@ -109,8 +109,8 @@ int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct
 	struct recorder *r = calloc(1, sizeof(*r));
 	const struct plan *plan = opts->plan;
 	const struct flight_config flight = {
-		.max_record_bytes = flight_record_bytes(1, plan->config.kernel_frames,
-							plan->config.user_frames),
+		.max_record_bytes =
+			flight_room_bytes(1, plan->config.kernel_frames, plan->config.user_frames),
 	};
 	struct session_opts so = {
 		.object = opts->frame_plan->object,

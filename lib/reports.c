@@ -212,6 +212,8 @@ static void name_block(struct reports *rs, const struct frame_notice *n, struct 
 	ev.sample.rec = rec;
 	ev.sample.kernel_ips = (const uint64_t *)n->stack.ips;
 	ev.sample.user_ips = ev.sample.kernel_ips + rec->kernel_frames;
+	if (sample_tail_words(rec->flags))
+		ev.sample.unwind = ev.sample.user_ips + rec->user_frames;
 	out->n = collect_stack(rs->opts.collect, &ev, out->names, 2 * FRAME_STACK_FRAMES,
 			       &out->n_kernel);
 	/* Our own program, and what runs it, are on top. */

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #define SAMPLE_BUF_BYTES \
-	sample_record_bytes(RING_MAX_GATE_WORDS, SAMPLE_MAX_FRAMES, SAMPLE_MAX_FRAMES)
+	sample_room_bytes(RING_MAX_GATE_WORDS, SAMPLE_MAX_FRAMES, SAMPLE_MAX_FRAMES)
 
 /* A record's size has 16 bits. */
 #define RECORD_BUF_BYTES 65536
@@ -86,7 +86,7 @@ static enum verdict take_sample_head(struct body *b, struct sample_record *rec)
 	if (rec->gate_words > RING_MAX_GATE_WORDS || rec->kernel_frames > SAMPLE_MAX_FRAMES ||
 	    rec->user_frames > SAMPLE_MAX_FRAMES)
 		return OVERSIZED;
-	need = sample_record_bytes(rec->gate_words, rec->kernel_frames, rec->user_frames);
+	need = sample_whole_bytes(rec);
 	if (need > raw_size)
 		return OVERSIZED;
 	/* More than the kernel's padding: counts and arrays disagree, so neither is believed. */
@@ -116,6 +116,8 @@ static enum verdict decode_sample(struct ring_decoder *d, struct body b, struct 
 	ev->sample.open_gates = words;
 	ev->sample.kernel_ips = words + rec->gate_words;
 	ev->sample.user_ips = words + rec->gate_words + rec->kernel_frames;
+	if (sample_tail_words(rec->flags))
+		ev->sample.unwind = ev->sample.user_ips + rec->user_frames;
 	return DECODED;
 }
 

@@ -72,6 +72,8 @@ struct ring_event {
 		struct {
 			const struct sample_record *rec;
 			const uint64_t *open_gates, *kernel_ips, *user_ips;
+			/* UNWIND_TAIL_WORDS, as unwind.h has them; NULL: no SAMPLE_F_UNWOUND */
+			const uint64_t *unwind;
 		} sample;
 		struct ring_mmap mmap;
 		struct ring_comm comm;

@@ -135,8 +135,7 @@ static uint64_t *put_words(uint64_t *to, const uint64_t *from, size_t n)
 static struct node *copy_sample(struct ring_queue *q, const struct ring_event *ev)
 {
 	const struct sample_record *rec = ev->sample.rec;
-	struct node *node = new_node(
-		q, sample_record_bytes(rec->gate_words, rec->kernel_frames, rec->user_frames), ev);
+	struct node *node = new_node(q, sample_whole_bytes(rec), ev);
 	uint64_t *to;
 
 	if (!node)
@@ -149,7 +148,11 @@ static struct node *copy_sample(struct ring_queue *q, const struct ring_event *e
 	node->ev.sample.kernel_ips = to;
 	to = put_words(to, ev->sample.kernel_ips, rec->kernel_frames);
 	node->ev.sample.user_ips = to;
-	put_words(to, ev->sample.user_ips, rec->user_frames);
+	to = put_words(to, ev->sample.user_ips, rec->user_frames);
+	if (ev->sample.unwind) {
+		node->ev.sample.unwind = to;
+		put_words(to, ev->sample.unwind, sample_tail_words(rec->flags));
+	}
 	return node;
 }
 

@@ -51,6 +51,8 @@ static int take(const struct ring_event *ev, void *arg)
 	touch(ev->sample.open_gates, rec->gate_words);
 	touch(ev->sample.kernel_ips, rec->kernel_frames);
 	touch(ev->sample.user_ips, rec->user_frames);
+	if (ev->sample.unwind)
+		touch(ev->sample.unwind, UNWIND_TAIL_WORDS);
 	return strlen(rec->comm) < sizeof(rec->comm) ? 0 : -1;
 }
 

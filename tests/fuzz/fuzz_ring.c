@@ -42,6 +42,8 @@ static int read_all(const struct ring_event *ev, void *arg)
 		touch(ev->sample.open_gates, ev->sample.rec->gate_words);
 		touch(ev->sample.kernel_ips, ev->sample.rec->kernel_frames);
 		touch(ev->sample.user_ips, ev->sample.rec->user_frames);
+		if (ev->sample.unwind)
+			touch(ev->sample.unwind, UNWIND_TAIL_WORDS);
 		break;
 	default:
 		break;

@@ -105,7 +105,7 @@ static void each_event_has_its_own(void **state)
 	assert_int_equal(plan_event_config(&x->p, 2).event, 2);
 	assert_string_equal(plan_event_text(&x->p),
 			    "cpu-clock 99 Hz, page-faults 99 Hz, mem:0x1000:x every 1");
-	assert_int_equal(x->p.record_bytes, sample_record_bytes(OVERFLOW_VERDICT_WORDS, 127, 127));
+	assert_int_equal(x->p.record_bytes, sample_room_bytes(OVERFLOW_VERDICT_WORDS, 127, 127));
 }
 
 /* The same question of several terms is one; a gate is asked by its own number. */

@@ -427,7 +427,7 @@ static void stacks(void **state)
 		assert_int_equal(t->p.config.user_frames, cases[i].captured);
 		assert_int_equal(t->p.config.kernel_frames, cases[i].captured);
 		assert_int_equal(t->p.record_bytes,
-				 sizeof(struct sample_record) + 16 * cases[i].captured);
+				 sizeof(struct sample_record) + 16 * cases[i].captured + 16);
 		assert_int_equal(sb_str(&t->p.notes)[0] != 0, cases[i].noted);
 		plan_release(&t->p);
 	}
@@ -437,7 +437,7 @@ static void stacks(void **state)
 	make(t);
 	assert_int_equal(t->p.config.user_frames, 11);
 	assert_int_equal(t->p.config.kernel_frames, 0);
-	assert_int_equal(t->p.record_bytes, sizeof(struct sample_record) + 8 * 11);
+	assert_int_equal(t->p.record_bytes, sizeof(struct sample_record) + 8 * 11 + 16);
 	plan_release(&t->p);
 	t->o.user_only = false;
 	set(t, 'K', NULL);
@@ -524,7 +524,7 @@ static void many_gates(void **state)
 		set(t, 'g', "k:f");
 	make(t);
 	assert_int_equal(t->p.config.gate_words, 2);
-	assert_int_equal(t->p.record_bytes, sizeof(struct sample_record) + 16 + 16 * 127);
+	assert_int_equal(t->p.record_bytes, sizeof(struct sample_record) + 16 + 16 * 127 + 16);
 	assert_int_equal(t->p.max_openings, 1 << 20); /* at most */
 	assert_int_equal(plan_gate_config(&t->p, 64).gate, 64);
 	assert_int_equal(plan_gate_config(&t->p, 64).info.first_scope, 64 * 6);

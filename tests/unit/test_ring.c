@@ -453,6 +453,45 @@ static void test_sample(void **state)
 	assert_counts(&f->st, 0, 0, 1, 0);
 }
 
+/* Two words behind the stacks, which are there with a flag only. */
+static void test_sample_unwound(void **state)
+{
+	static const struct {
+		uint16_t flags;
+		unsigned int words, pad;
+		bool good;
+	} t[] = {
+		{SAMPLE_F_UNWOUND, 8, 0, true},	  {SAMPLE_F_UNWOUND, 8, 4, true},
+		{SAMPLE_F_UNWOUND, 8, 7, true},	  {SAMPLE_F_UNWOUND, 8, 8, false},
+		{SAMPLE_F_UNWOUND, 7, 0, false},  {SAMPLE_F_UNWOUND, 7, 7, false},
+		{SAMPLE_F_UNWOUND, 6, 0, false},  {SAMPLE_F_USER_MODE, 8, 0, false},
+		{SAMPLE_F_USER_MODE, 6, 4, true},
+	};
+	struct sample_record h = sample_header;
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		h.flags = t[i].flags;
+		make_sample(&f->r, &h, t[i].words, t[i].pad);
+		assert_int_equal(decode_bytes(f, RING_SAMPLES, f->r.n), t[i].good ? f->r.n : 0);
+		assert_counts(&f->st, t[i].good, 0, !t[i].good, 0);
+		if (!t[i].good)
+			continue;
+		assert_int_equal(f->ev.sample.user_ips[2], 0x1005);
+		if (t[i].flags != SAMPLE_F_UNWOUND) {
+			assert_null(f->ev.sample.unwind);
+			continue;
+		}
+		assert_int_equal(f->ev.sample.unwind[0], 0x1006);
+		assert_int_equal(f->ev.sample.unwind[1], 0x1007);
+	}
+	h.flags = SAMPLE_F_UNWOUND;
+	h.gate_words = h.kernel_frames = h.user_frames = 1024;
+	make_sample(&f->r, &h, 3 * 1024 + 2, 4);
+	decode_good(f, RING_SAMPLES, RING_EV_SAMPLE);
+	assert_int_equal(f->ev.sample.unwind[1], 0x1000 + 3 * 1024 + 1);
+}
+
 static void test_sample_limits(void **state)
 {
 	static const struct {
@@ -974,6 +1013,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ksymbol, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sample, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sample_unwound, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sample_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_raw_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_types, setup, teardown),

@@ -200,7 +200,7 @@ static void test_push_inside(void **state)
 
 /* Later, with everything that was pushed overwritten and freed. */
 struct copies {
-	unsigned int n;
+	unsigned int n, unwound;
 };
 
 static int check_copy(const struct ring_event *ev, void *arg)
@@ -235,6 +235,13 @@ static int check_copy(const struct ring_event *ev, void *arg)
 		assert_int_equal(ev->sample.kernel_ips[1], 3);
 		assert_int_equal(ev->sample.user_ips[0], 4);
 		assert_int_equal(ev->sample.user_ips[2], 6);
+		if (!(rec->flags & SAMPLE_F_UNWOUND)) {
+			assert_null(ev->sample.unwind);
+			break;
+		}
+		assert_int_equal(ev->sample.unwind[0], 7);
+		assert_int_equal(ev->sample.unwind[1], 8);
+		c->unwound++;
 		break;
 	case RING_EV_FORK:
 		assert_int_equal(ev->fork.parent_pid, 11);
@@ -259,7 +266,7 @@ static void test_copies(void **state)
 {
 	struct fixture *f = *state;
 	struct sample_record rec = {.period = 1009, .comm = "sqlite3"};
-	uint64_t gates[] = {1}, kernel[] = {2, 3}, user[] = {4, 5, 6};
+	uint64_t gates[] = {1}, kernel[] = {2, 3}, user[] = {4, 5, 6}, unwind[] = {7, 8};
 	struct copies c = {0};
 	char text[32];
 
@@ -279,16 +286,25 @@ static void test_copies(void **state)
 	rec.kernel_frames = 2;
 	rec.user_frames = 3;
 	push_event(f, (struct ring_event){.kind = RING_EV_SAMPLE,
-					  .sample = {&rec, gates, kernel, user}});
+					  .sample = {&rec, gates, kernel, user, NULL}});
+	/* the queue copies it at once */
+	struct sample_record unwound = rec;
+
+	unwound.flags = SAMPLE_F_UNWOUND;
+	push_event(f, (struct ring_event){.kind = RING_EV_SAMPLE,
+					  .sample = {&unwound, gates, kernel, user, unwind}});
 	memset(&rec, 0xff, sizeof(rec));
 	memset(gates, 0xff, sizeof(gates));
 	memset(kernel, 0xff, sizeof(kernel));
 	memset(user, 0xff, sizeof(user));
+	memset(unwind, 0xff, sizeof(unwind));
+	memset(&unwound, 0xff, sizeof(unwound));
 
 	push_event(f, (struct ring_event){.kind = RING_EV_FORK, .fork = {11, 13}});
 	push_event(f, (struct ring_event){.kind = RING_EV_LOST, .lost = 31});
-	assert_int_equal(ring_queue_flush(f->q, 5, check_copy, &c, &f->late), 7);
-	assert_int_equal(c.n, 7);
+	assert_int_equal(ring_queue_flush(f->q, 5, check_copy, &c, &f->late), 8);
+	assert_int_equal(c.n, 8);
+	assert_int_equal(c.unwound, 1);
 }
 
 #define RINGS 5
