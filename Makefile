@@ -177,6 +177,11 @@ $(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf >$@
 
+# What a tool carries: the object, packed. The skeletons are for those who read the code.
+$(B)/bpf/%_packed.h: $(B)/bpf/%.bpf.o
+	$(Q){ echo 'static const unsigned char $*_packed[] = {'; \
+		gzip -9 -n <$< | od -An -v -tx1 | sed 's/ \(..\)/0x\1,/g'; echo '};'; } >$@
+
 # TOOL_api.bpf.c is linked to users' objects when they are loaded: its bytes are all that is needed.
 $(B)/bpf/%_api.h: $(B)/bpf/%_api.bpf.o
 	$(Q){ echo 'static const unsigned char $*_api[] = {'; \
@@ -193,8 +198,8 @@ $(B)/libsamplegate.a: $(LIB_OBJ) $(B)/.lib-list
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 
-# The skeleton is generated code: -isystem keeps our warnings to our own.
-$(B)/tools/%.o: tools/%.c $(B)/bpf/%.skel.h $(API_H) $(B)/.flags | $(B)/.deps-ok
+# These headers are generated code: -isystem keeps our warnings to our own.
+$(B)/tools/%.o: tools/%.c $(B)/bpf/%_packed.h $(API_H) $(B)/.flags | $(B)/.deps-ok
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/bpf $(ALL_CFLAGS) -MMD -MP -c $< -o $@
@@ -210,7 +215,7 @@ $(B)/static/lib/%.o: lib/%.c $(B)/.flags | $(B)/.deps-ok
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(STATIC_FLAGS) -MMD -MP -c $< -o $@
 
-$(B)/static/tools/%.o: tools/%.c $(B)/bpf/%.skel.h $(API_H) $(B)/.flags | $(B)/.deps-ok
+$(B)/static/tools/%.o: tools/%.c $(B)/bpf/%_packed.h $(API_H) $(B)/.flags | $(B)/.deps-ok
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -isystem $(B)/bpf $(STATIC_FLAGS) -MMD -MP -c $< -o $@

@@ -23,7 +23,7 @@
 #include "life.h"
 #include "verdict.h"
 
-#include "gatedprof.skel.h"
+#include "gatedprof_packed.h"
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
 
@@ -125,6 +125,7 @@ static int run(const struct opts *o, struct failure *f)
 	struct session *s = NULL;
 	struct collect *c = NULL;
 	struct session_opts so = {.event = on_event, .early = on_early, .settled = on_settled};
+	void *object = NULL;
 	struct host host = {};
 	struct plan plan = {};
 	char outcome[64], gates[32];
@@ -143,7 +144,9 @@ static int run(const struct opts *o, struct failure *f)
 		host_probe_bpf(&host);
 	if (collect_new(&plan, outputs_samples(&out), &c))
 		err = failure_nomem(f);
-	so.object.elf = gatedprof_bpf__elf_bytes(&so.object.elf_bytes);
+	if (!err)
+		err = unpack(gatedprof_packed, &object, &so.object.elf_bytes, f);
+	so.object.elf = object;
 	so.arg = c;
 	if (!err)
 		err = session_new(&plan, &so, &s, f);
@@ -179,6 +182,7 @@ out:
 	outputs_abort(&out);
 	session_free(s);
 	collect_free(c);
+	free(object);
 	plan_release(&plan);
 	host_release(&host);
 	return err;

@@ -25,7 +25,7 @@
 #include "session.h"
 #include "tool.h"
 
-#include "glitchrec.skel.h"
+#include "glitchrec_packed.h"
 #include "glitchrec_api.h"
 
 /* Commands of --exec that may run at once. */
@@ -74,6 +74,7 @@ struct run {
 	struct plan plan;
 	struct frame_plan frames;
 	struct outputs out;
+	void *elf; /* the built-in BPF object */
 	struct objectfile *object;
 	struct glitchdir *dir;
 	struct hook *hook;
@@ -88,6 +89,7 @@ static void release(struct run *r)
 	command_end(&r->command);
 	outputs_abort(&r->out);
 	recorder_free(r->recorder);
+	free(r->elf);
 	collect_free(r->collect);
 	hook_free(r->hook);
 	glitchdir_free(r->dir);
@@ -146,10 +148,11 @@ static int begin(struct run *r, struct failure *f)
 		.table = o->quiet ? NULL : stdout,
 		.warn = warn,
 	};
-	int err;
+	int err = unpack(glitchrec_packed, &r->elf, &ro.elf_bytes, f);
 
-	ro.elf = glitchrec_bpf__elf_bytes(&ro.elf_bytes);
-	err = recorder_new(&ro, &r->recorder, f);
+	ro.elf = r->elf;
+	if (!err)
+		err = recorder_new(&ro, &r->recorder, f);
 	if (!err && o->command)
 		err = command_start(&r->command, o->command, &r->host.files, f);
 	if (!err)

@@ -25,7 +25,7 @@
 #include "session.h"
 #include "verdict.h"
 
-#include "overflowfilter.skel.h"
+#include "overflowfilter_packed.h"
 #include "overflowfilter_api.h"
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
@@ -179,6 +179,7 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 	struct session *s = NULL;
 	struct run r = {};
 	struct session_opts so = {};
+	void *object = NULL;
 	struct plan plan = {};
 	char outcome[64];
 	sigset_t waiting;
@@ -199,7 +200,9 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 	err = make(&r, &plan, &out, argv, f);
 	if (!err)
 		overflow_callbacks(r.overflow, &so);
-	so.object.elf = overflowfilter_bpf__elf_bytes(&so.object.elf_bytes);
+	if (!err)
+		err = unpack(overflowfilter_packed, &object, &so.object.elf_bytes, f);
+	so.object.elf = object;
 	if (!err)
 		err = session_new(&plan, &so, &s, f);
 	if (!err && o->command)
@@ -232,6 +235,7 @@ out:
 	overflow_free(r.overflow);
 	chain_free(r.chain);
 	collect_free(r.collect);
+	free(object);
 	plan_release(&plan);
 	return err;
 }

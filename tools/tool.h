@@ -12,6 +12,7 @@
 
 #include "failure.h"
 #include "opts.h"
+#include "packed.h"
 
 static volatile sig_atomic_t stop_signal;
 static unsigned int verbose;
@@ -54,6 +55,19 @@ static void catch_signals(sigset_t *waiting)
 	sigaction(SIGTERM, &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+}
+
+/* The built-in BPF object, to be freed. */
+#define unpack(packed, elf, elf_bytes, f) unpack_object(packed, sizeof(packed), elf, elf_bytes, f)
+
+static int unpack_object(const void *packed, size_t packed_bytes, void **elf, size_t *elf_bytes,
+			 struct failure *f)
+{
+	int err = packed_open(packed, packed_bytes, elf, elf_bytes);
+
+	return err ? failure_set(f, EXIT_RUN, err, "cannot unpack the built-in BPF object: %s",
+				 strerror(-err))
+		   : 0;
 }
 
 static int libbpf_says(enum libbpf_print_level level, const char *format, va_list args)

@@ -85,8 +85,8 @@ function local_ok(name,    to)
 		return "a source file"
 	if (name ~ /\.skel\.h$/)
 		return dir == "tools" && name == me ".skel.h" ? "" : "not its own skeleton"
-	if (dir == "tools" && name == me "_api.h")
-		return "" # bytes of bpf/TOOL_api.bpf.o
+	if (dir == "tools" && (name == me "_packed.h" || name == me "_api.h"))
+		return "" # bytes of bpf/TOOL.bpf.o and of bpf/TOOL_api.bpf.o
 	if (("include/" name) in exists)
 		return ""
 	if (dir == "include")
