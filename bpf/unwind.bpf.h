@@ -35,6 +35,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct unwind_span);
+	__uint(map_flags, BPF_F_MMAPABLE);
 } unwind_spans SEC(".maps");
 
 /*
@@ -64,6 +65,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct unwind_rule);
+	__uint(map_flags, BPF_F_MMAPABLE);
 } unwind_rules SEC(".maps");
 
 #define UNWIND_WINDOW_WORDS 64

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "human.h"
+#include "unwind.h"
 
 /* From so many broken stacks on, and so much of all, it is worth a line. */
 #define BROKEN_MIN   20
@@ -270,12 +271,53 @@ static void print_unsymbolized(FILE *f, const struct account *a)
 	putc('\n', f);
 }
 
+static void print_unwind(FILE *f, const struct account *a)
+{
+	const struct account_unwind *w = a->unwind;
+	uint64_t early = w ? w->stacks - w->complete - w->cut : 0;
+	char buf[HUMAN_BYTES];
+	bool any = false;
+
+	if (early) {
+		begin_line(f, a, NULL);
+		fprintf(f, "%s of ", human_count(buf, early));
+		account_put_count(f, w->stacks, "user stack");
+		fputs(" end early: ", f);
+		for (size_t i = 0; i < w->n_stops; i++) {
+			if (!w->stops[i].n || i == UNWIND_STOP_ROOT || i == UNWIND_STOP_DEPTH)
+				continue;
+			fprintf(f, "%s%s ", any ? ", " : "", human_count(buf, w->stops[i].n));
+			for (const char *s = w->stops[i].name; *s; s++)
+				putc(*s == '_' ? ' ' : *s, f);
+			any = true;
+		}
+		if (w->worst_module) {
+			fprintf(f, "; %s in ", human_count(buf, w->worst_stacks));
+			account_put_clean(f, w->worst_module);
+		}
+		putc('\n', f);
+	}
+	if (w && (w->unfit || w->full)) {
+		begin_line(f, a, NULL);
+		fprintf(f, "unwind tables: no room for %s modules, ", human_count(buf, w->unfit));
+		account_put_count(f, w->full, "process");
+		fputs(": --unwind-memory SIZE\n", f);
+	}
+	if (w && w->verbose) {
+		begin_line(f, a, NULL);
+		fprintf(f, "unwind tables: %s modules, ", human_count(buf, w->modules));
+		fprintf(f, "%s rows, ", human_count(buf, w->rows));
+		fprintf(f, "%.1f MB\n", (double)w->bytes / (1 << 20));
+	}
+}
+
 /* A few are always broken: at a function's first and last instructions. */
 static void print_broken(FILE *f, const struct account *a)
 {
 	char buf[HUMAN_BYTES];
 
-	if (a->broken_stacks < BROKEN_MIN || a->broken_stacks < a->user_stacks / BROKEN_SHARE)
+	if (a->unwind || a->broken_stacks < BROKEN_MIN ||
+	    a->broken_stacks < a->user_stacks / BROKEN_SHARE)
 		return;
 	begin_line(f, a, NULL);
 	fprintf(f, "%s of ", human_count(buf, a->broken_stacks));
@@ -409,6 +451,7 @@ void account_print_details(FILE *f, const struct account *a)
 	print_rings(f, a);
 	print_unsymbolized(f, a);
 	print_broken(f, a);
+	print_unwind(f, a);
 	if (!account_identity_holds(a)) {
 		begin_line(f, a, NULL);
 		fputs("warning: these numbers do not add up, which is a defect of this program\n",
@@ -494,6 +537,27 @@ static void json_terms(struct json *j, const struct account *a)
 	json_array_end(j);
 }
 
+static void json_unwind(struct json *j, const struct account_unwind *w)
+{
+	json_key(j, "unwind");
+	json_object_begin(j);
+	number(j, "stacks", w->stacks);
+	json_key(j, "stops");
+	json_object_begin(j);
+	for (size_t i = 0; i < w->n_stops; i++)
+		number(j, w->stops[i].name, w->stops[i].n);
+	json_object_end(j);
+	number(j, "changed", w->changed);
+	number(j, "no_room", w->no_room);
+	number(j, "frames_by_fp", w->by_fp);
+	number(j, "modules", w->modules);
+	number(j, "rows", w->rows);
+	number(j, "bytes", w->bytes);
+	number(j, "modules_without_room", w->unfit);
+	number(j, "processes_without_room", w->full);
+	json_object_end(j);
+}
+
 int account_write_json(FILE *f, const struct account *a, void (*extra)(struct json *j, void *arg),
 		       void *arg)
 {
@@ -548,6 +612,8 @@ int account_write_json(FILE *f, const struct account *a, void (*extra)(struct js
 	json_array_end(&j);
 	number(&j, "user_stacks", a->user_stacks);
 	number(&j, "broken_stacks", a->broken_stacks);
+	if (a->unwind)
+		json_unwind(&j, a->unwind);
 	json_key(&j, "unsymbolized");
 	json_array_begin(&j);
 	for (i = 0; i < a->n_unsymbolized; i++) {

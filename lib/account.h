@@ -60,6 +60,27 @@ struct account_unsymbolized {
 	uint64_t frames;
 };
 
+/* Why walks of user stacks by unwind tables ended. */
+struct account_stop {
+	const char *name; /* a word for scripts, printed with blanks */
+	uint64_t n;
+};
+
+#define ACCOUNT_MAX_STOPS 16
+
+struct account_unwind {
+	uint64_t stacks, complete, cut; /* cut: as deep as was asked for */
+	struct account_stop stops[ACCOUNT_MAX_STOPS];
+	size_t n_stops;
+	uint64_t changed, no_room; /* of those that ended early */
+	uint64_t by_fp;		   /* frames found by frame pointers */
+	const char *worst_module;  /* where most of those end that end early; NULL: nowhere */
+	uint64_t worst_stacks;
+	uint64_t modules, rows, bytes; /* tables */
+	uint64_t unfit, full;	       /* modules and processes for which there was no room */
+	bool verbose;		       /* tables are told of as well */
+};
+
 struct account {
 	const char *tool, *version, *kernel, *event;
 	uint64_t duration_ns;
@@ -97,7 +118,8 @@ struct account {
 	size_t n_unsymbolized;
 	/* Stacks that ended too early, as stackends.h has it: of all, and in the worst module. */
 	uint64_t user_stacks, broken_stacks, broken_there;
-	const char *broken_module; /* NULL: none */
+	const char *broken_module;	     /* NULL: none */
+	const struct account_unwind *unwind; /* NULL: by frame pointers */
 	int exit_code;
 };
 

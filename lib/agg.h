@@ -30,6 +30,11 @@ enum agg_special {
 	AGG_KERNEL_CUT,		 /* "[truncated]_[k]" */
 	AGG_DELIMITER,		 /* "-" */
 	AGG_UPROBES,		 /* "[uprobes]": a uretprobe trampoline */
+	/*
+	 * "[truncated: ...]", nearest the root: the walk of a user stack ended before its time, in
+	 * this module; caller is the caller's, which has a text for it.
+	 */
+	AGG_USER_STOPPED,
 };
 
 struct agg_frame {

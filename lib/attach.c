@@ -18,6 +18,7 @@
 #include "objectfile.h"
 #include "loghist.h"
 #include "strbuf.h"
+#include "unwinding.h"
 
 struct attach_sample {
 	struct bpf_link *link;
@@ -155,6 +156,8 @@ static int size_maps(struct attach *a)
 	map = bpf_object__find_map_by_name(a->main, "scratch");
 	if (!err)
 		err = map ? bpf_map__set_value_size(map, p->record_bytes) : -ENOENT;
+	if (!err)
+		err = unwinding_sizes(a->main, p);
 	if (!err && p->filters)
 		err = attach_filter_sizes(a->main, p);
 	return err;

@@ -30,6 +30,14 @@ struct collect {
 	size_t n_missing;
 	uint64_t *doubtful; /* by gate */
 	struct stackends ends;
+	/* Walks by unwind tables. */
+	struct unwinder *unwinder;     /* NULL: there are none */
+	struct unwind_verdict verdict; /* on the sample at hand */
+	bool unwound;		       /* there is one */
+	char **stop_texts;	       /* of those that ended early: by kind of stop and module */
+	size_t n_stop_texts;
+	struct stackends stops; /* in which modules */
+	struct account_unwind account;
 };
 
 /* The stacks that are resolved once only; a few hundred are hot even on a busy machine. */
@@ -57,7 +65,7 @@ int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
 	c->plan = plan;
 	c->samples = samples;
 	/* Both stacks, and for each a frame that says that it was cut or could not be had. */
-	c->max_frames = plan->config.kernel_frames + plan->config.user_frames + 4;
+	c->max_frames = plan->config.kernel_frames + plan->config.user_frames + 5;
 	c->frames = calloc(c->max_frames, sizeof(*c->frames));
 	c->doubtful = calloc(plan->n_gates + 1, sizeof(*c->doubtful));
 	c->procs = proctab_new();
@@ -87,7 +95,11 @@ void collect_free(struct collect *c)
 	free(c->cache);
 	free(c->missing);
 	free(c->doubtful);
+	for (size_t i = 0; i < c->n_stop_texts; i++)
+		free(c->stop_texts[i]);
+	free(c->stop_texts);
 	stackends_release(&c->ends);
+	stackends_release(&c->stops);
 	free(c);
 }
 
@@ -191,6 +203,23 @@ static struct agg_frame user_frame(struct collect *c, const struct ring_event *e
 	return f;
 }
 
+/* What of the walk is to be believed. */
+static void check_walk(struct collect *c, const struct ring_event *ev)
+{
+	c->unwound = c->unwinder && ev->sample.unwind;
+	if (c->unwound)
+		unwinder_check(c->unwinder, ev, &c->verdict);
+}
+
+static struct agg_frame stop_frame(const struct unwind_verdict *v)
+{
+	struct agg_frame f = special(AGG_USER_STOPPED);
+
+	f.module = v->module ? v->module->id : 0;
+	f.caller = v->text;
+	return f;
+}
+
 static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
 			  uint32_t *tag, bool *lasting)
 {
@@ -199,6 +228,8 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	bool cut = r->flags & SAMPLE_F_USER_CUT, restored = false, seen = false;
 	bool beneath = r->kernel_frames && !(r->flags & SAMPLE_F_KERNEL_CUT);
 
+	if (c->unwound && n > c->verdict.frames)
+		n = c->verdict.frames;
 	if (n > c->plan->max_user_frames) {
 		n = c->plan->max_user_frames;
 		cut = true;
@@ -221,8 +252,12 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 		out[used++] = special(AGG_USER_STACK_FAILED);
 	else if (!n && !(r->flags & SAMPLE_F_KTHREAD) && !c->plan->opts->kernel_only)
 		out[used++] = special(AGG_NO_USER_STACK);
-	if (cut)
+	if (cut) {
 		out[used++] = special(AGG_USER_CUT);
+	} else if (c->unwound && n && c->verdict.text != UNWIND_TEXT_NONE) {
+		out[used++] = stop_frame(&c->verdict);
+		cut = true;
+	}
 	if (r->return_addr && n && !cut && !seen)
 		*tag = 1 + r->return_gate;
 	return used;
@@ -260,6 +295,22 @@ static void write_ips(struct json *j, const char *key, const uint64_t *ips, size
 	json_array_end(j);
 }
 
+static int count_walk(struct collect *c, const struct ring_event *ev)
+{
+	const struct sample_record *r = ev->sample.rec;
+
+	if (!c->unwinder || !r->user_frames)
+		return 0;
+	if (!c->unwound) {
+		unwinder_count_unknown(c->unwinder);
+		return 0;
+	}
+	unwinder_count(c->unwinder, &c->verdict);
+	if (c->verdict.text == UNWIND_TEXT_NONE || !c->verdict.module)
+		return 0;
+	return stackends_count(&c->stops, c->verdict.module->id, 1);
+}
+
 /* One line; a failing stream is noticed when it is committed. */
 static void write_sample(struct collect *c, const struct ring_event *ev)
 {
@@ -287,7 +338,12 @@ static void write_sample(struct collect *c, const struct ring_event *ev)
 	json_key(&j, "period");
 	json_u64(&j, r->period);
 	write_ips(&j, "kernel_ips", ev->sample.kernel_ips, r->kernel_frames);
-	write_ips(&j, "user_ips", ev->sample.user_ips, r->user_frames);
+	write_ips(&j, "user_ips", ev->sample.user_ips,
+		  c->unwound ? c->verdict.frames : r->user_frames);
+	if (c->unwound) {
+		json_key(&j, "stop");
+		json_string(&j, unwinder_stop_name(c->verdict.stop));
+	}
 	json_object_end(&j);
 	json_finish(&j);
 }
@@ -356,6 +412,8 @@ static size_t sample_key(struct collect *c, const struct ring_event *ev)
 	if (r->user_frames && !proctab_stamp(c->procs, ev->pid, ev->time_ns, &key[0]))
 		return 0;
 	key[1] = (uint64_t)r->flags << 16 | r->return_gate;
+	if (c->unwound)
+		key[1] |= (uint64_t)(c->verdict.text + 1) << 32 | (uint64_t)c->verdict.frames << 40;
 	key[2] = (uint64_t)r->kernel_frames << 32 | r->user_frames;
 	key[3] = r->return_addr;
 	memcpy(&key[4], r->comm, sizeof(r->comm));
@@ -374,11 +432,15 @@ static int add_sample(struct collect *c, const struct ring_event *ev)
 
 	if (r->flags & SAMPLE_F_BYTES)
 		return add_bytes(c, ev);
-	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames) {
+	if ((size_t)r->kernel_frames + r->user_frames + 5 > c->max_frames) {
 		c->oversized++; /* not a record of ours */
 		return 0;
 	}
 	c->weight += r->period;
+	check_walk(c, ev);
+	err = count_walk(c, ev);
+	if (err)
+		return err;
 	if (c->samples && !c->quiet)
 		write_sample(c, ev);
 	key_words = sample_key(c, ev);
@@ -447,6 +509,23 @@ void collect_early(struct collect *c, const struct ring_event *ev)
 {
 	if (ev->kind == RING_EV_MMAP && (ev->mmap.prot & PROT_EXEC))
 		symbolize_see(c->names, ev->pid, &ev->mmap);
+	if (c->unwinder)
+		unwinder_early(c->unwinder, ev);
+}
+
+void collect_unwind(struct collect *c, struct unwinder *u)
+{
+	c->unwinder = u;
+}
+
+int collect_drained(struct collect *c, uint64_t settled_ns)
+{
+	return c->unwinder ? unwinder_update(c->unwinder, settled_ns) : 0;
+}
+
+struct modfiles *collect_files(const struct collect *c)
+{
+	return symbolize_files(c->names);
 }
 
 const struct proctab *collect_processes(const struct collect *c)
@@ -487,9 +566,32 @@ static struct agg_frame exact_frame(struct collect *c, const struct agg_stack *s
 {
 	struct agg_frame frame = stack->frames[i];
 
-	if (frame.caller == AGG_BENEATH_KERNEL)
+	if (frame.kind != AGG_FRAME_SPECIAL && frame.caller == AGG_BENEATH_KERNEL)
 		frame.caller = is_behind_int3(c, stack, i) ? AGG_BEFORE : AGG_AT_ADDRESS;
 	return frame;
+}
+
+/* The text of a frame that says why a walk ended there. It is kept as long as c. */
+static const char *const *stop_text(struct collect *c, const struct agg_frame *f)
+{
+	size_t at = (size_t)f->module * UNWIND_N_TEXTS + f->caller;
+	const struct module *m = proctab_module(c->procs, f->module);
+	const char *base = m ? strrchr(m->path, '/') : NULL;
+	static const char *const plain = "[truncated]";
+
+	if (at >= c->n_stop_texts) {
+		size_t n = 2 * at + UNWIND_N_TEXTS;
+		char **texts = reallocarray(c->stop_texts, n, sizeof(*texts));
+
+		if (!texts)
+			return &plain;
+		memset(texts + c->n_stop_texts, 0, (n - c->n_stop_texts) * sizeof(*texts));
+		c->stop_texts = texts;
+		c->n_stop_texts = n;
+	}
+	if (!c->stop_texts[at])
+		c->stop_texts[at] = unwinder_text(f->caller, base ? base + 1 : m ? m->path : NULL);
+	return c->stop_texts[at] ? (const char *const *)&c->stop_texts[at] : &plain;
 }
 
 static size_t names_of_frame(const struct agg_stack *stack, uint32_t i, const char *const **names,
@@ -497,6 +599,11 @@ static size_t names_of_frame(const struct agg_stack *stack, uint32_t i, const ch
 {
 	struct collect *c = arg;
 	struct agg_frame frame = exact_frame(c, stack, i);
+
+	if (frame.kind == AGG_FRAME_SPECIAL) {
+		*names = stop_text(c, &frame);
+		return 1;
+	}
 
 	return symbolize_names(c->names, &frame, stack->count, names);
 }
@@ -511,8 +618,9 @@ size_t collect_stack(struct collect *c, const struct ring_event *ev, const char 
 	size_t n = 0;
 
 	*n_kernel = 0;
-	if ((size_t)r->kernel_frames + r->user_frames + 4 > c->max_frames)
+	if ((size_t)r->kernel_frames + r->user_frames + 5 > c->max_frames)
 		return 0;
+	check_walk(c, ev);
 	stack.n_frames = kernel_frames(c, ev, c->frames);
 	stack.n_frames += user_frames(c, ev, c->frames + stack.n_frames, &tag, &lasting);
 	for (uint32_t i = 0; i < stack.n_frames && n < max; i++) {
@@ -617,6 +725,33 @@ static int add_missing(const struct symbolize_missing *m, void *arg)
 	return 0;
 }
 
+static void account_unwinding(struct collect *c, struct account *a)
+{
+	struct account_unwind *w = &c->account;
+	struct unwinder_counts n;
+	const struct module *worst;
+
+	unwinder_counts(c->unwinder, &n);
+	worst = proctab_module(c->procs, stackends_worst(&c->stops, &w->worst_stacks));
+	w->worst_module = worst ? worst->path : NULL;
+	w->stacks = n.stacks;
+	for (size_t i = 0; i < UNWIND_N_STOPS; i++)
+		w->stops[i] = (struct account_stop){unwinder_stop_name(i), n.stops[i]};
+	w->n_stops = UNWIND_N_STOPS;
+	w->complete = n.stops[UNWIND_STOP_ROOT];
+	w->cut = n.stops[UNWIND_STOP_DEPTH];
+	w->changed = n.changed;
+	w->no_room = n.no_room;
+	w->by_fp = n.by_fp;
+	w->modules = n.modules;
+	w->unfit = n.unfit;
+	w->full = n.full;
+	w->rows = n.rows;
+	w->bytes = n.usage.bytes;
+	w->verbose = c->plan->opts->verbose;
+	a->unwind = w;
+}
+
 int collect_account(struct collect *c, struct account *a, struct account_gate *gates)
 {
 	int err = symbolize_each_missing(c->names, add_missing, c);
@@ -629,6 +764,8 @@ int collect_account(struct collect *c, struct account *a, struct account_gate *g
 	if (err)
 		return err;
 	worst = proctab_module(c->procs, stackends_worst(&c->ends, &a->broken_there));
+	if (c->unwinder)
+		account_unwinding(c, a);
 	a->user_stacks = c->ends.stacks;
 	a->broken_stacks = c->ends.broken;
 	a->broken_module = worst ? worst->path : NULL;

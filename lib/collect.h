@@ -20,6 +20,7 @@
 #include "proctab.h"
 #include "ring.h"
 #include "symbolize.h"
+#include "unwinder.h"
 
 struct collect;
 
@@ -65,6 +66,18 @@ void collect_early(struct collect *c, const struct ring_event *ev);
 
 /* The processes as of the last event. */
 const struct proctab *collect_processes(const struct collect *c);
+
+/* The files behind mappings. */
+struct modfiles *collect_files(const struct collect *c);
+
+/* User stacks are walked by unwind tables, which this one keeps. It must outlive c's last use. */
+void collect_unwind(struct collect *c, struct unwinder *u);
+
+/*
+ * The rings have been read; events before that time have been given to collect_event(). 0, 1 if
+ * they should be read again soon, or -ENOMEM.
+ */
+int collect_drained(struct collect *c, uint64_t settled_ns);
 
 /* No event before that time will come. */
 void collect_settled(struct collect *c, uint64_t time_ns);

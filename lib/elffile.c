@@ -121,6 +121,7 @@ static int read_header(struct elffile *elf, struct headers *h)
 	    !elffile_in_file(elf, h->segment_offset, h->segments * sizeof(Elf64_Phdr)))
 		return -ENOEXEC;
 	elf->machine = ehdr.e_machine;
+	elf->entry = ehdr.e_entry;
 	elf->type = ehdr.e_type;
 	return 0;
 }
@@ -391,6 +392,11 @@ int elffile_fd(const struct elffile *elf)
 uint16_t elffile_machine(const struct elffile *elf)
 {
 	return elf->machine;
+}
+
+uint64_t elffile_entry(const struct elffile *elf)
+{
+	return elf->entry;
 }
 
 bool elffile_is_pie(const struct elffile *elf)

@@ -69,6 +69,7 @@ void elffile_free(struct elffile *elf);
 int elffile_fd(const struct elffile *elf);
 
 uint16_t elffile_machine(const struct elffile *elf); /* EM_X86_64, ... */
+uint64_t elffile_entry(const struct elffile *elf);   /* the address where it is entered; 0: none */
 bool elffile_is_pie(const struct elffile *elf);	     /* ET_DYN */
 size_t elffile_symbol_count(const struct elffile *elf);
 

@@ -84,6 +84,7 @@ struct symbols {
 struct elffile {
 	int fd;		/* -1: the file is in bytes */
 	uint8_t *bytes; /* malloc'ed */
+	uint64_t entry;
 	uint16_t machine;
 	uint16_t type;
 	uint64_t file_size;

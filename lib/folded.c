@@ -208,7 +208,7 @@ static int push_frame(struct folder *fo, const struct agg_stack *stack, uint32_t
 	const char *const *names;
 	const char *name;
 
-	if (f->kind != AGG_FRAME_SPECIAL) {
+	if (f->kind != AGG_FRAME_SPECIAL || f->offset == AGG_USER_STOPPED) {
 		const char *suffix = f->kind == AGG_FRAME_KERNEL ? "_[k]" : "";
 		size_t n = fo->names_of(stack, i, &names, fo->arg);
 		int err = 0;

@@ -98,6 +98,7 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 	if (err)
 		return err;
 	plan->sideband_bytes *= SIDEBAND_FACTOR;
+	plan->samples_everyone = true;
 	fp->history_ns = glitch_history_ns(fp->ring_bytes, freq);
 	c->threshold_ns = o->threshold_ns;
 	c->key = sources[o->key];

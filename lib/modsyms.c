@@ -91,7 +91,7 @@ static int open_vdso(struct elffile **out)
 	return err;
 }
 
-static int open_file(struct modfiles *mf, const struct module *m, struct elffile **out)
+int modsyms_open_elf(struct modfiles *mf, const struct module *m, struct elffile **out)
 {
 	int fd, err;
 
@@ -109,7 +109,7 @@ const char *modsyms_open(struct modfiles *mf, const struct module *m,
 			 const struct modsyms_opts *opts, struct modsyms **out)
 {
 	struct modsyms *ms = calloc(1, sizeof(*ms));
-	int err = ms ? open_file(mf, m, &ms->elf) : -ENOMEM;
+	int err = ms ? modsyms_open_elf(mf, m, &ms->elf) : -ENOMEM;
 
 	*out = NULL;
 	if (err) {

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "elffile.h"
 #include "inlines.h"
 #include "modfiles.h"
 #include "proctab.h"
@@ -29,6 +30,12 @@ struct modsyms_opts {
  * nowhere, or no memory.
  */
 char *modsyms_default_cache(void);
+
+/*
+ * Opens a module's file, or the kernel's own library where that is the module. 0, or what
+ * modfiles_open() or elffile_open_fd() say.
+ */
+int modsyms_open_elf(struct modfiles *mf, const struct module *m, struct elffile **out);
 
 /* More inlined calls than this at one address are left out, next to the function itself. */
 #define MODSYMS_MAX_INLINED 64

@@ -9,6 +9,10 @@
 #include "parse.h"
 #include "sample.h"
 
+/* One chunk of tables; and far more than there is code. */
+#define OPTS_UNWIND_MIN (512ull << 10)
+#define OPTS_UNWIND_MAX (16ull << 30)
+
 static const char *const scope_names[] = {
 	[GATE_SCOPE_THREAD] = "thread", [GATE_SCOPE_PROCESS] = "process", [GATE_SCOPE_CPU] = "cpu",
 	[GATE_SCOPE_SYSTEM] = "system", [GATE_SCOPE_FRAME] = "frame",
@@ -23,6 +27,7 @@ void opts_init(struct opts *o)
 {
 	*o = (struct opts){.ready_fd = -1,
 			   .max_stack = 127,
+			   .unwind_bytes = OPTS_UNWIND_BYTES,
 			   .scope = GATE_SCOPE_THREAD,
 			   .default_freq = OPTS_DEFAULT_FREQ,
 			   .emit = OPTS_EMIT_OWN};
@@ -199,6 +204,37 @@ static int set_emit(struct opts *o, const char *arg, struct failure *f)
 	return 0;
 }
 
+static int set_call_graph(struct opts *o, const char *arg, struct failure *f)
+{
+	static const char *const names[] = {
+		[OPTS_CALL_GRAPH_AUTO] = "auto",
+		[OPTS_CALL_GRAPH_FP] = "fp",
+		[OPTS_CALL_GRAPH_DWARF] = "dwarf",
+		[OPTS_CALL_GRAPH_NONE] = "none",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(arg, names[i]))
+			continue;
+		o->call_graph = i;
+		return 0;
+	}
+	return bad(f, "--call-graph", arg, -EINVAL, "not one of auto, fp, dwarf, none");
+}
+
+static int set_unwind_memory(struct opts *o, const char *arg, struct failure *f)
+{
+	uint64_t bytes;
+	int err = parse_size_bytes(arg, &bytes);
+
+	if (!err && (bytes < OPTS_UNWIND_MIN || bytes > OPTS_UNWIND_MAX))
+		err = -ERANGE;
+	if (err)
+		return bad(f, "--unwind-memory", arg, err, "a size from 512k to 16G, as 64M");
+	o->unwind_bytes = bytes;
+	return 0;
+}
+
 int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 {
 	uint64_t v = 0;
@@ -281,6 +317,10 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 		err = set_number(&v, "--max-stack", arg, 1, SAMPLE_MAX_FRAMES, "frames", f);
 		o->max_stack = err ? o->max_stack : v;
 		return err;
+	case OPTS_CALL_GRAPH:
+		return set_call_graph(o, arg, f);
+	case OPTS_UNWIND_MEMORY:
+		return set_unwind_memory(o, arg, f);
 	case OPTS_READY_FD:
 		err = set_number(&v, "--ready-fd", arg, 0, INT_MAX, "an open file descriptor", f);
 		o->ready_fd = err ? o->ready_fd : (int)v;

@@ -33,6 +33,17 @@ enum opts_emit {
 	OPTS_EMIT_BOTH = OPTS_EMIT_OWN | OPTS_EMIT_CHAIN,
 };
 
+/* How user stacks are walked. */
+enum opts_call_graph {
+	OPTS_CALL_GRAPH_AUTO,  /* by CFI, and by frame pointers where there is none */
+	OPTS_CALL_GRAPH_FP,    /* by frame pointers */
+	OPTS_CALL_GRAPH_DWARF, /* by CFI alone */
+	OPTS_CALL_GRAPH_NONE,  /* not at all */
+};
+
+/* For unwind tables, if nothing else is said. */
+#define OPTS_UNWIND_BYTES (256ull << 20)
+
 struct opts {
 	/* who */
 	uint32_t *pids, *tids, *cpus;
@@ -51,8 +62,10 @@ struct opts {
 	uint64_t freq, period; /* at most one is not 0 */
 	uint64_t default_freq; /* the tool's, for events that have a rate by default */
 	bool user_only, kernel_only, idle, weight, delimiter;
-	uint32_t max_stack;  /* frames */
-	uint64_t ring_pages; /* per CPU; 0: the default */
+	enum opts_call_graph call_graph;
+	uint64_t unwind_bytes; /* for tables, at most */
+	uint32_t max_stack;    /* frames */
+	uint64_t ring_pages;   /* per CPU; 0: the default */
 	/* names */
 	bool inline_frames, lines; /* of user frames, by DWARF */
 	bool no_demangle, short_names;
@@ -81,6 +94,8 @@ struct opts {
 enum opts_key {
 	OPTS_SAMPLES = 0x100,
 	OPTS_MAX_STACK,
+	OPTS_CALL_GRAPH,
+	OPTS_UNWIND_MEMORY,
 	OPTS_READY_FD,
 	OPTS_SUMMARY,
 	OPTS_WEIGHT,

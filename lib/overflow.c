@@ -216,6 +216,11 @@ static void on_early(const struct ring_event *ev, void *arg)
 	collect_early(((struct overflow *)arg)->collect, ev);
 }
 
+static int on_drained(uint64_t settled_ns, void *arg)
+{
+	return collect_drained(((struct overflow *)arg)->collect, settled_ns);
+}
+
 static void on_settled(uint64_t time_ns, void *arg)
 {
 	collect_settled(((struct overflow *)arg)->collect, time_ns);
@@ -234,7 +239,9 @@ static int on_opened(size_t event, uint64_t id, void *arg)
 void overflow_callbacks(struct overflow *o, struct session_opts *so)
 {
 	so->event = on_event;
+	so->prompt = true;
 	so->early = on_early;
+	so->drained = on_drained;
 	so->settled = on_settled;
 	so->round = on_round;
 	so->arg = o;

@@ -43,13 +43,13 @@ static int open_mapped(struct perfev_ring *ring, enum ring_stream stream,
 }
 
 int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
-		     size_t data_bytes)
+		     size_t data_bytes, bool prompt)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.watermark = 1,
-		.wakeup_watermark = data_bytes / 4,
+		.wakeup_watermark = prompt ? 1 : data_bytes / 4,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};

@@ -32,10 +32,10 @@ int perfev_open(const struct perf_event_attr *attr, uint32_t cpu);
 /*
  * RING_SAMPLES: what bpf_perf_event_output() writes on this CPU. RING_SIDEBAND: the life of
  * processes, their mappings, and kernel symbols. data_bytes is a power of two of pages. Wakes its
- * readers when a quarter is full. Enabled at once.
+ * readers when a quarter is full, or with prompt by each record. Enabled at once.
  */
 int perfev_ring_open(struct perfev_ring *ring, enum ring_stream stream, uint32_t cpu,
-		     size_t data_bytes);
+		     size_t data_bytes, bool prompt);
 
 /* The same on an event of the caller's, whose ring perfev_ring_raw() reads. */
 int perfev_ring_open_attr(struct perfev_ring *ring, const struct perf_event_attr *attr,

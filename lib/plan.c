@@ -390,6 +390,11 @@ static void plan_sizes(struct plan *p)
 	c->kernel_frames = o->user_only ? 0 : capture_frames(p, o->max_stack);
 	c->user_frames = o->kernel_only ? 0 : capture_frames(p, o->max_stack);
 	p->max_kernel_frames = p->max_user_frames = o->max_stack;
+	if (o->call_graph == OPTS_CALL_GRAPH_NONE) {
+		c->kernel_frames = c->kernel_frames ? 1 : 0;
+		c->user_frames = c->user_frames ? 1 : 0;
+	}
+	c->unwind = c->user_frames > 1 && o->call_graph != OPTS_CALL_GRAPH_FP;
 	if (o->max_stack > p->host->max_stack)
 		sb_addf(&p->notes,
 			"--max-stack %" PRIu32 ": this kernel stops at %" PRIu32
@@ -397,6 +402,7 @@ static void plan_sizes(struct plan *p)
 			o->max_stack, p->host->max_stack);
 	p->record_bytes = sample_room_bytes(c->gate_words, c->kernel_frames, c->user_frames);
 
+	p->samples_everyone = !p->n_target_pids && !o->command;
 	p->max_openings = at_most((uint64_t)n * OPENINGS_PER_GATE, MAX_OPENINGS);
 	p->max_levels = at_most((uint64_t)n * LEVELS_PER_GATE, MAX_OPENINGS);
 	p->max_scopes = process ? p->max_openings : 1;

@@ -55,6 +55,7 @@ struct plan {
 	uint32_t *target_pids; /* processes of -p and -t, each once */
 	size_t n_target_pids;
 	char cgroup_path[512]; /* "" without -G */
+	bool samples_everyone; /* not just those processes, or the command */
 
 	/* Sizes of the maps. */
 	uint32_t max_openings, max_levels, max_scopes, max_scope_opens, max_start_closed;

@@ -9,6 +9,7 @@
 #include "flight.h"
 #include "frames.h"
 #include "reports.h"
+#include "unwinding.h"
 #include "session.h"
 
 /*
@@ -29,6 +30,8 @@
 struct recorder {
 	struct recorder_opts opts;
 	struct session *session;
+	uint32_t command_pid;
+	struct unwinding *unwinding;
 	struct frames *frames; /* after the attachment */
 	struct flight *flight;
 	struct reports *reports;
@@ -66,6 +69,16 @@ static void on_early(const struct ring_event *ev, void *arg)
 	struct recorder *r = arg;
 
 	collect_early(r->opts.collect, ev);
+}
+
+static int on_drained(uint64_t settled_ns, void *arg)
+{
+	struct recorder *r = arg;
+	uint64_t now = clock_now_ns(), history = history_ns(r);
+
+	/* Samples are looked at long after their time. */
+	settled_ns = settled_ns < now ? settled_ns : now;
+	return collect_drained(r->opts.collect, settled_ns > history ? settled_ns - history : 0);
 }
 
 /* What was before this is still asked for, as long as its samples may be in the rings. */
@@ -117,6 +130,7 @@ int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct
 		.flight_bytes = opts->frame_plan->ring_bytes,
 		.event = on_event,
 		.early = on_early,
+		.drained = on_drained,
 		.settled = on_settled,
 		.arg = r,
 	};
@@ -158,6 +172,7 @@ void recorder_free(struct recorder *r)
 	free(r->open);
 	frames_free(r->frames);
 	session_free(r->session);
+	unwinding_free(r->unwinding);
 	reports_free(r->reports);
 	flight_free(r->flight);
 	free(r);
@@ -170,6 +185,7 @@ int recorder_listen(struct recorder *r, struct failure *f)
 
 void recorder_set_command(struct recorder *r, uint32_t pid)
 {
+	r->command_pid = pid;
 	session_set_command(r->session, pid);
 }
 
@@ -202,6 +218,10 @@ int recorder_attach(struct recorder *r, struct failure *f)
 
 	if (!err && r->opts.object)
 		err = attach_object(r, f);
+	/* Samples are everyone's, whoever's the frames are. */
+	if (!err)
+		err = unwinding_begin(r->opts.plan, session_object(r->session), r->opts.collect,
+				      r->command_pid, &r->unwinding, f);
 	if (err)
 		return err;
 	err = frames_new(session_attachment(r->session), &r->frames);

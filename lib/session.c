@@ -55,7 +55,7 @@ struct session {
 	struct session_cpu *cpus; /* by CPU number, all possible ones */
 	struct session_event *events;
 	uint32_t n_cpus;
-	bool sampling;
+	bool sampling, hurry;
 
 	struct pollfd *fds; /* pidfds, then rings */
 	size_t n_fds, n_pidfds, n_pids_alive;
@@ -68,7 +68,7 @@ struct session {
 	uint32_t raw_cpu;
 	struct ring_stats samples_stats, sideband_stats;
 	uint64_t late;
-	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns;
+	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns, settled_ns;
 	uint64_t started_ns, stopped_ns;
 	int sink_err, raw_err;
 
@@ -238,12 +238,13 @@ static int listen_cpu(struct session *s, uint32_t cpu, struct failure *f)
 	struct session_cpu *c = &s->cpus[cpu];
 	int err;
 
-	err = perfev_ring_open(&c->sideband, RING_SIDEBAND, cpu, s->plan->sideband_bytes);
+	err = perfev_ring_open(&c->sideband, RING_SIDEBAND, cpu, s->plan->sideband_bytes,
+			       s->opts.prompt);
 	if (!err) {
 		err = s->opts.flight_bytes
 			      ? perfev_flight_open(&c->samples, cpu, s->opts.flight_bytes)
 			      : perfev_ring_open(&c->samples, RING_SAMPLES, cpu,
-						 s->plan->ring_bytes);
+						 s->plan->ring_bytes, false);
 	}
 	if (!err && s->opts.raw)
 		err = open_chain(s, c);
@@ -603,10 +604,16 @@ static int deliver(const struct ring_event *ev, void *arg)
 
 static int settle(struct session *s, uint64_t until_ns)
 {
-	long n = ring_queue_flush(s->queue, until_ns, deliver, s, &s->late);
+	long n = 0;
 
+	if (s->opts.drained)
+		n = s->opts.drained(s->settled_ns, s->opts.arg);
+	s->hurry = n > 0;
+	if (n >= 0)
+		n = ring_queue_flush(s->queue, until_ns, deliver, s, &s->late);
 	if (n < 0)
 		return n;
+	s->settled_ns = until_ns;
 	if (s->opts.round) {
 		int err = s->opts.round(until_ns, s->opts.arg);
 
@@ -627,6 +634,8 @@ int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, s
 	uint64_t settled, now, watchdog_every = s->plan->config.max_open_ns / 4;
 	int err, n;
 
+	if (s->hurry)
+		ts = (struct timespec){};
 	n = ppoll(s->fds, s->n_fds, &ts, mask);
 	if (n < 0 && errno != EINTR)
 		return failure_set(f, EXIT_RUN, -errno, "cannot wait for samples: %s",

@@ -30,10 +30,18 @@ struct session_opts {
 	/* Samples go to flight recorders of so many bytes (a power of two); 0: they are handed out.
 	 */
 	size_t flight_bytes;
+	/* The side band is read as soon as it has something to tell; else now and then. */
+	bool prompt;
 	/* Gets each event, in the order of time; negative return values end the run. */
 	int (*event)(const struct ring_event *ev, void *arg);
 	/* The same, as soon as it has been read and in no order; may be NULL. */
 	void (*early)(const struct ring_event *ev, void *arg);
+	/*
+	 * The rings have been read, all early events were handed out; and in their turn those
+	 * before that time. May be NULL. With 1 they are read again without
+	 * waiting; negative return values end the run.
+	 */
+	int (*drained)(uint64_t settled_ns, void *arg);
 	/* All events before that time have been handed out. */
 	void (*settled)(uint64_t time_ns, void *arg);
 	/* The same more often, after each round; may be NULL. Negative return values end the run.

@@ -41,7 +41,7 @@ static bool is_user(const struct agg_frame *f)
 	return f->kind == AGG_FRAME_USER || f->kind == AGG_FRAME_NAMED || f->kind == AGG_FRAME_JIT;
 }
 
-static int count(struct stackends *e, uint32_t module, uint64_t n)
+int stackends_count(struct stackends *e, uint32_t module, uint64_t n)
 {
 	if (module >= e->n_modules) {
 		size_t size = (size_t)module * 2 + 16;
@@ -65,8 +65,9 @@ int stackends_add(struct stackends *e, const struct agg_stack *stack, bool roote
 	for (uint32_t i = 0; i < stack->n_frames; i++) {
 		const struct agg_frame *f = &stack->frames[i];
 
-		/* It was cut by us, and says so itself. */
-		if (f->kind == AGG_FRAME_SPECIAL && f->offset == AGG_USER_CUT)
+		/* It ended early, and says so itself. */
+		if (f->kind == AGG_FRAME_SPECIAL &&
+		    (f->offset == AGG_USER_CUT || f->offset == AGG_USER_STOPPED))
 			return 0;
 		if (!is_user(f))
 			continue;
@@ -83,8 +84,9 @@ int stackends_add(struct stackends *e, const struct agg_stack *stack, bool roote
 	if (n > SHORT_FRAMES && (last->kind != AGG_FRAME_USER || last->module))
 		return 0;
 	e->broken += stack->count;
-	return leaf->kind == AGG_FRAME_USER && leaf->module ? count(e, leaf->module, stack->count)
-							    : 0;
+	return leaf->kind == AGG_FRAME_USER && leaf->module
+		       ? stackends_count(e, leaf->module, stack->count)
+		       : 0;
 }
 
 uint32_t stackends_worst(const struct stackends *e, uint64_t *n)

@@ -27,6 +27,9 @@ void stackends_release(struct stackends *e);
 /* True for a function in which a thread begins, by its name. */
 bool stackends_is_root(const char *name);
 
+/* Counts n stacks that ended in a module, of which more is not known here. 0 or -ENOMEM. */
+int stackends_count(struct stackends *e, uint32_t module, uint64_t n);
+
 /* Counts a stack. rooted: one of its frames is a root. 0 or -ENOMEM. */
 int stackends_add(struct stackends *e, const struct agg_stack *stack, bool rooted);
 

@@ -604,3 +604,8 @@ int symbolize_each_missing(const struct symbolize *s,
 	}
 	return 0;
 }
+
+struct modfiles *symbolize_files(struct symbolize *sym)
+{
+	return sym->modfiles;
+}

@@ -40,6 +40,10 @@ void symbolize_free(struct symbolize *sym);
  */
 void symbolize_see(struct symbolize *sym, uint32_t pid, const struct ring_mmap *mm);
 
+/* The files behind mappings, pinned by symbolize_see(). */
+struct modfiles;
+struct modfiles *symbolize_files(struct symbolize *sym);
+
 /* This process has ended, or has become another one. */
 void symbolize_ended(struct symbolize *sym, uint32_t pid);
 

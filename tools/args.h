@@ -25,7 +25,12 @@
 	{"event", 'e', "EVENT", 0, "in perf's spelling (cycles, or cpu-clock without a PMU)", 3},  \
 	{"freq", 'F', "HZ", 0, "samples per second and CPU (" rate ")", 3},                        \
 	{"count", 'c', "PERIOD", 0, "one sample every so many events instead", 3},                 \
-	{"max-stack", OPTS_MAX_STACK, "N", 0, "deepest stack in frames (127)", 3}
+	{"max-stack", OPTS_MAX_STACK, "N", 0, "deepest stack in frames (127)", 3},                 \
+	{"call-graph", OPTS_CALL_GRAPH, "HOW", 0,                                                  \
+	 "how user stacks are walked: auto (default: by .eh_frame, by frame pointers where there " \
+	 "is none), fp, dwarf (by .eh_frame alone), none",                                         \
+	 3},                                                                                       \
+	{"unwind-memory", OPTS_UNWIND_MEMORY, "SIZE", 0, "unwind tables of at most SIZE (256M)", 3}
 
 #define ARGS_OUTPUT                                                                                \
 	{"user", 'U', NULL, 0, "show user frames only", 4},                                        \

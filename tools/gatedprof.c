@@ -20,6 +20,7 @@
 #include "outputs.h"
 #include "plan.h"
 #include "session.h"
+#include "unwinding.h"
 #include "life.h"
 #include "verdict.h"
 
@@ -89,6 +90,11 @@ static void on_settled(uint64_t time_ns, void *arg)
 	collect_settled(arg, time_ns);
 }
 
+static int on_drained(uint64_t settled_ns, void *arg)
+{
+	return collect_drained(arg, settled_ns);
+}
+
 /* Everything after the last sample. */
 static int finish(struct session *s, struct collect *c, const struct plan *plan,
 		  struct outputs *out, struct failure *f)
@@ -124,7 +130,14 @@ static int run(const struct opts *o, struct failure *f)
 	struct outputs out = {};
 	struct session *s = NULL;
 	struct collect *c = NULL;
-	struct session_opts so = {.event = on_event, .early = on_early, .settled = on_settled};
+	struct session_opts so = {
+		.prompt = true,
+		.event = on_event,
+		.early = on_early,
+		.drained = on_drained,
+		.settled = on_settled,
+	};
+	struct unwinding *unwinding = NULL;
 	void *object = NULL;
 	struct host host = {};
 	struct plan plan = {};
@@ -161,6 +174,8 @@ static int run(const struct opts *o, struct failure *f)
 		err = session_attach(s, f);
 	}
 	if (!err)
+		err = unwinding_begin(&plan, session_object(s), c, command.pid, &unwinding, f);
+	if (!err)
 		err = session_start(s, f);
 	if (err)
 		goto out;
@@ -182,6 +197,7 @@ out:
 	outputs_abort(&out);
 	session_free(s);
 	collect_free(c);
+	unwinding_free(unwinding);
 	free(object);
 	plan_release(&plan);
 	host_release(&host);

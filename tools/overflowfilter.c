@@ -23,6 +23,7 @@
 #include "overflow.h"
 #include "plan.h"
 #include "session.h"
+#include "unwinding.h"
 #include "verdict.h"
 
 #include "overflowfilter_packed.h"
@@ -83,6 +84,8 @@ struct run {
 	struct collect *collect;
 	struct chain *chain; /* NULL: no perf.data */
 	struct overflow *overflow;
+	struct unwinding *unwinding;
+	const struct plan *plan;
 };
 
 /* Everything after the last sample. */
@@ -123,6 +126,7 @@ static int make(struct run *r, const struct plan *plan, const struct outputs *ou
 	size_t argc = 0;
 	int err = 0;
 
+	r->plan = plan;
 	while (argv[argc])
 		argc++;
 	if (outputs_perf_data(out))
@@ -161,6 +165,9 @@ static int start(struct session *s, struct run *r, uint32_t command_pid, const s
 	err = session_attach(s, f);
 	if (!err && r->object)
 		err = session_handler(s, r->object, f);
+	if (!err)
+		err = unwinding_begin(r->plan, session_object(s), r->collect, command_pid,
+				      &r->unwinding, f);
 	if (!err)
 		err = overflow_begin(r->overflow, session_object(s), clock_now_ns(), f);
 	while (!err && !stop_signal && !overflow_ready(r->overflow))
@@ -235,6 +242,7 @@ out:
 	overflow_free(r.overflow);
 	chain_free(r.chain);
 	collect_free(r.collect);
+	unwinding_free(r.unwinding);
 	free(object);
 	plan_release(&plan);
 	return err;

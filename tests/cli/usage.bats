@@ -31,6 +31,8 @@ load lib
 		-m '8589934592': out of range: pages per CPU ::: -m 8589934592
 		--max-stack '0': out of range: frames ::: --max-stack 0
 		--max-stack 'all': frames ::: --max-stack all
+		--call-graph 'lbr': not one of auto, fp, dwarf, none ::: --call-graph lbr
+		--unwind-memory '1k': out of range: a size from 512k to 16G ::: --unwind-memory 1k
 		--ready-fd 'x': an open file descriptor ::: --ready-fd x
 		--ready-fd '-1': an open file descriptor ::: --ready-fd -1
 		--ready-fd '4294967296': out of range: an open file descriptor ::: --ready-fd 4294967296

@@ -78,7 +78,7 @@ raw_chains()
 
 @test "--emit both: the same samples twice, at the same time, with the same addresses" {
 	grep -q bpf_cast_to_kern_ctx /proc/kallsyms || skip "no bpf_cast_to_kern_ctx"
-	gp_ok -e cpu-clock -F 999 --filter 'kernel || stack has "outside"' --emit both \
+	gp_ok --call-graph fp -e cpu-clock -F 999 --filter 'kernel || stack has "outside"' --emit both \
 		--perf-data "$T/p.data" --samples "$T/samples" -- "$W/duty"
 	is .chain_lost 0
 	perf_has "$(field .kept)"

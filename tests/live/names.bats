@@ -13,7 +13,7 @@ setup_file()
 odd()
 {
 	[ "$(uname -m)" = x86_64 ] || skip "x86-64 only"
-	gp_ok -F 999 -- "$W/oddcalls" "$1"
+	gp_ok -F 999 "${@:2}" -- "$W/oddcalls" "$1"
 	[ "$(cat "$T/cmd")" = "mode=$1" ] || fail "says: $(cat "$T/cmd")"
 }
 
@@ -71,7 +71,8 @@ burners()
 }
 
 @test "a call that does not return, as a function's last instruction" {
-	odd noreturn
+	# Assembly that has nothing but frame pointers.
+	odd noreturn --call-graph fp
 	mostly ';main;last_call;never_returns;'
 	[ "$(samples ';next_one[; ]')" -eq 0 ] || fail "the return address is the next function's"
 }
@@ -265,9 +266,9 @@ os.execv(f"/proc/self/fd/{fd}", ["nowhere", "-n", "50"])' "$W/duty"
 
 @test "code without frame pointers is told of" {
 	command -v openssl || skip "openssl is not installed"
-	gp_ok -F 499 -- openssl speed -seconds 1 sha256
+	gp_ok -F 499 --call-graph fp -- openssl speed -seconds 1 sha256
 	assert_says 'user stacks end early, [0-9,]+ in .*libcrypto\.so\.3: code without frame pointers'
-	gp_ok -F 499 -- "$W/duty"
+	gp_ok -F 499 --call-graph fp -- "$W/duty"
 	! grep -q 'end early' "$T/err" || fail "says so of a program with frame pointers"
 }
 

@@ -100,7 +100,7 @@ static int sample(struct run *r, int cpu, struct failure *f)
 		.sample_freq = HZ,
 	};
 	struct cpu *c = &r->cpus[cpu];
-	int err = perfev_ring_open(&c->ring, RING_SAMPLES, cpu, RING_BYTES), fd;
+	int err = perfev_ring_open(&c->ring, RING_SAMPLES, cpu, RING_BYTES, false), fd;
 
 	if (err == -ENODEV)
 		return 0; /* offline */

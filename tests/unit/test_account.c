@@ -242,6 +242,58 @@ static void broken_stacks(void **state)
 			   "(-fomit-frame-pointer)\n");
 }
 
+static void unwound(void **state)
+{
+	static const char none[] = "t: 0 kept of 0 samples (0 filtered, 0 lost)\n";
+	struct account_unwind w = {
+		.stacks = 400,
+		.complete = 300,
+		.cut = 100,
+		.stops = {{"complete", 300}, {"too_deep", 100}, {"no_process", 0}, {"no_entry", 0}},
+		.n_stops = 4,
+	};
+	/* What is said of walks by frame pointers is not about these. */
+	struct account a = {.tool = "t", .unwind = &w, .user_stacks = 100, .broken_stacks = 50};
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f;
+
+	(void)state;
+	expect_summary(&a, none);
+	w.stacks = 1420;
+	w.stops[2].n = 1003;
+	w.stops[3].n = 17;
+	expect_summary(&a,
+		       "t: 0 kept of 0 samples (0 filtered, 0 lost)\n"
+		       "t: 1,020 of 1,420 user stacks end early: 1,003 no process, 17 no entry\n");
+	w.worst_module = "/lib/a\n.so";
+	w.worst_stacks = 12;
+	w.unfit = 3;
+	w.full = 1;
+	w.verbose = true;
+	w.modules = 7;
+	w.rows = 123456;
+	w.bytes = 3 << 19;
+	expect_summary(
+		&a, "t: 0 kept of 0 samples (0 filtered, 0 lost)\n"
+		    "t: 1,020 of 1,420 user stacks end early: 1,003 no process, 17 no entry; 12 in "
+		    "/lib/a?.so\n"
+		    "t: unwind tables: no room for 3 modules, 1 process: --unwind-memory SIZE\n"
+		    "t: unwind tables: 7 modules, 123,456 rows, 1.5 MB\n");
+	w.changed = 5;
+	w.no_room = 6;
+	w.by_fp = 8;
+	f = open_memstream(&text, &bytes);
+	assert_int_equal(account_write_json(f, &a, NULL, NULL), 0);
+	fclose(f);
+	assert_non_null(strstr(
+		text, "\"unwind\":{\"stacks\":1420,\"stops\":{\"complete\":300,\"too_deep\":100,"
+		      "\"no_process\":1003,\"no_entry\":17},\"changed\":5,\"no_room\":6,"
+		      "\"frames_by_fp\":8,\"modules\":7,\"rows\":123456,\"bytes\":1572864,"
+		      "\"modules_without_room\":3,\"processes_without_room\":1}"));
+	free(text);
+}
+
 static void add_own(struct json *j, void *arg)
 {
 	json_key(j, "saved");
@@ -330,7 +382,7 @@ int main(void)
 		cmocka_unit_test(no_gate),	   cmocka_unit_test(several_gates),
 		cmocka_unit_test(what_went_wrong), cmocka_unit_test(unsymbolized),
 		cmocka_unit_test(broken_stacks),   cmocka_unit_test(json_whole),
-		cmocka_unit_test(json_full_disk),
+		cmocka_unit_test(unwound),	   cmocka_unit_test(json_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -315,6 +315,81 @@ static void cut(void **state)
 		  "whole;leaf;leaf;leaf;leaf 1\n");
 }
 
+static int nothing_put(uint32_t pid, const struct unwind_proc *proc, void *arg)
+{
+	(void)pid;
+	(void)proc;
+	(void)arg;
+	return 0;
+}
+
+static void nothing_dropped(uint32_t pid, void *arg)
+{
+	(void)pid;
+	(void)arg;
+}
+
+/* A sample that was walked by tables of which nobody knows here. */
+static void feed_unwound(struct fixture *t, const char *comm, uint64_t stamp, enum unwind_stop stop)
+{
+	const uint64_t words[] = {sh.leaf + 4, sh.gated + 8, stamp, UNWIND_TAIL(stop, 0)};
+	struct sample_record rec = {
+		.time_ns = 100,
+		.pid = PID,
+		.version = SAMPLE_VERSION,
+		.flags = SAMPLE_F_UNWOUND,
+		.user_frames = stamp ? 2 : 1,
+	};
+	struct ring_event ev = {
+		.kind = RING_EV_SAMPLE,
+		.time_ns = 100,
+		.pid = PID,
+		.tid = PID,
+		.sample = {.rec = &rec, .user_ips = words, .unwind = words + 2},
+	};
+
+	snprintf(rec.comm, sizeof(rec.comm), "%s", comm);
+	assert_int_equal(collect_event(t->c, &ev), 0);
+}
+
+/* Where a walk by tables ended early there is a frame that says why. */
+static void unwound(void **state)
+{
+	static struct unwind_rule rules[8];
+	static struct unwind_span spans[8];
+	const struct unwinder_opts opts = {
+		.memory = {.rules = rules, .n_rules = 8, .spans = spans, .n_spans = 8},
+		.put = nothing_put,
+		.drop = nothing_dropped,
+		.procs = collect_processes(((struct fixture *)*state)->c),
+		.files = collect_files(((struct fixture *)*state)->c),
+	};
+	const struct tick plain = {.comm = "plain", .user = {sh.leaf + 4, sh.gated + 8}};
+	struct unwinder *u = unwinder_new(&opts);
+	struct fixture *t = *state;
+	struct account a = {};
+
+	assert_non_null(u);
+	collect_unwind(t->c, u);
+	feed_unwound(t, "new", 0, UNWIND_STOP_NO_PROCESS);
+	feed_unwound(t, "new", 0, UNWIND_STOP_NO_PROCESS);
+	feed_unwound(t, "gone", 4711, UNWIND_STOP_ROOT);
+	feed_unwound(t, "end", 0, UNWIND_STOP_NO_ENTRY);
+	feed(t, &plain);
+	expect(t, "end;[truncated: no unwind info in prog];leaf 1\n"
+		  "gone;[truncated: mappings changed];leaf 1\n"
+		  "new;[truncated: process not known yet];leaf 2\n"
+		  "plain;gated;leaf 1\n");
+	assert_int_equal(collect_account(t->c, &a, NULL), 0);
+	assert_non_null(a.unwind);
+	assert_int_equal(a.unwind->stacks, 5);
+	assert_int_equal(a.unwind->complete, 0);
+	assert_int_equal(a.unwind->changed, 1);
+	assert_int_equal(a.unwind->stops[UNWIND_STOP_NO_PROCESS].n, 3);
+	assert_int_equal(a.unwind->stops[UNWIND_STOP_NO_ENTRY].n, 1);
+	unwinder_free(u);
+}
+
 static void trampoline(void **state)
 {
 	struct fixture *t = *state;
@@ -773,6 +848,7 @@ int main(void)
 		T(kernel_only_has_no_user_stack),
 		T(cut),
 		T(trampoline),
+		T(unwound),
 		T(mappings),
 		T(remembered),
 		T(behind_a_breakpoint),

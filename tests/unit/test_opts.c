@@ -22,6 +22,8 @@ static void defaults(void **state)
 	opts_init(&o);
 	assert_int_equal(o.ready_fd, -1);
 	assert_int_equal(o.max_stack, 127);
+	assert_int_equal(o.call_graph, OPTS_CALL_GRAPH_AUTO);
+	assert_int_equal(o.unwind_bytes, OPTS_UNWIND_BYTES);
 	assert_int_equal(o.scope, GATE_SCOPE_THREAD);
 	assert_null(o.pids);
 	assert_null(o.command);
@@ -52,6 +54,8 @@ static void fill(struct opts *o)
 	assert_int_equal(opts_set(o, OPTS_SAMPLES, "s", &f), 0);
 	assert_int_equal(opts_set(o, OPTS_SUMMARY, "j", &f), 0);
 	assert_int_equal(opts_set(o, OPTS_MAX_STACK, "64", &f), 0);
+	assert_int_equal(opts_set(o, OPTS_CALL_GRAPH, "dwarf", &f), 0);
+	assert_int_equal(opts_set(o, OPTS_UNWIND_MEMORY, "8M", &f), 0);
 	assert_int_equal(opts_set(o, OPTS_READY_FD, "5", &f), 0);
 	assert_int_equal(opts_set(o, OPTS_SCOPE, "cpu", &f), 0);
 	assert_int_equal(opts_set(o, OPTS_START, "open", &f), 0);
@@ -76,6 +80,8 @@ static void check_filled(const struct opts *o)
 	assert_string_equal(o->samples, "s");
 	assert_string_equal(o->summary, "j");
 	assert_int_equal(o->max_stack, 64);
+	assert_int_equal(o->call_graph, OPTS_CALL_GRAPH_DWARF);
+	assert_int_equal(o->unwind_bytes, 8 << 20);
 	assert_int_equal(o->ready_fd, 5);
 	assert_int_equal(o->n_gates, 1);
 	assert_string_equal(o->gates[0].spec.text, "k:f");
@@ -129,6 +135,12 @@ static const struct {
 	{OPTS_MAX_STACK, "0", "--max-stack '0': out of range: frames"},
 	{OPTS_MAX_STACK, "1025", "--max-stack '1025': out of range: frames"},
 	{OPTS_MAX_STACK, "x", "--max-stack 'x': frames"},
+	{OPTS_CALL_GRAPH, "lbr", "--call-graph 'lbr': not one of auto, fp, dwarf, none"},
+	{OPTS_CALL_GRAPH, "", "--call-graph '': not one of"},
+	{OPTS_UNWIND_MEMORY, "511k",
+	 "--unwind-memory '511k': out of range: a size from 512k to 16G"},
+	{OPTS_UNWIND_MEMORY, "17G", "--unwind-memory '17G': out of range"},
+	{OPTS_UNWIND_MEMORY, "much", "--unwind-memory 'much': a size from 512k to 16G"},
 	{OPTS_READY_FD, "-1", "--ready-fd '-1': an open file descriptor"},
 	{OPTS_READY_FD, "2147483648", "--ready-fd '2147483648': out of range: "},
 	{OPTS_SCOPE, "", "--scope '': not one of thread, process, cpu, system"},

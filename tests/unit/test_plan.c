@@ -446,6 +446,38 @@ static void stacks(void **state)
 	assert_int_equal(t->p.config.kernel_frames, 11);
 }
 
+static void call_graphs(void **state)
+{
+	static const struct {
+		const char *how;
+		uint32_t unwind, user, kernel;
+	} cases[] = {
+		{NULL, 1, 128, 128}, {"auto", 1, 128, 128}, {"dwarf", 1, 128, 128},
+		{"fp", 0, 128, 128}, {"none", 0, 1, 1},
+	};
+	struct fixture *t = *state;
+
+	t->host.max_stack = 512;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		opts_release(&t->o);
+		if (cases[i].how)
+			set(t, OPTS_CALL_GRAPH, cases[i].how);
+		make(t);
+		assert_int_equal(t->p.config.unwind, cases[i].unwind);
+		assert_int_equal(t->p.config.user_frames, cases[i].user);
+		assert_int_equal(t->p.config.kernel_frames, cases[i].kernel);
+		assert_true(t->p.samples_everyone);
+		plan_release(&t->p);
+	}
+	/* No user stack, nothing to unwind. */
+	opts_release(&t->o);
+	set(t, 'K', NULL);
+	set(t, 'p', "100");
+	make(t);
+	assert_int_equal(t->p.config.unwind, 0);
+	assert_false(t->p.samples_everyone);
+}
+
 static void config_fields(void **state)
 {
 	struct fixture *t = *state;
@@ -645,6 +677,7 @@ int main(void)
 		T(attach_limit),
 		T(a_command),
 		T(stacks),
+		T(call_graphs),
 		T(config_fields),
 		T(sizes),
 		T(many_gates),
