@@ -42,6 +42,7 @@
 #define gate_levels_pop	   samplegate_gate_levels_pop
 #define gate_stats	   samplegate_gate_stats
 #define gate_undo	   samplegate_gate_undo
+#define gate_user_word	   samplegate_gate_user_word
 #define levels		   samplegate_levels
 #define no_block	   samplegate_no_block
 #define notices		   samplegate_notices

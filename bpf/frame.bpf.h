@@ -165,6 +165,57 @@ static __always_inline bool frame_outlives_threads(void)
 }
 
 /*
+ * The frame of a key. An entry that waits for its thread's next frame is none. Depth is what makes
+ * it one, so it is written last, and 0 first.
+ */
+static __always_inline struct frame *frame_of(const struct frame_key *key)
+{
+	struct frame *f = bpf_map_lookup_elem(&frames, key);
+
+	return f && frame_cfg.parks && *(volatile __s64 *)&f->depth <= 0 ? NULL : f;
+}
+
+static __always_inline bool frame_has_passed(const struct frame *f)
+{
+	return *(volatile __u64 *)&f->passed_ns == f->begin_ns;
+}
+
+static __always_inline void frame_fill(struct frame *f, __u32 id, __u32 process, __u64 now)
+{
+	f->begin_ns = now;
+	f->opener = id;
+	f->process = process;
+	f->cpu = bpf_get_smp_processor_id();
+	f->blocked = 0;
+	f->pid = process;
+	f->tid = id & GATE_ID_IDLE ? 0 : id;
+	if (frame_cfg.shared.pidns_inum) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		f->pid = compat_task_tgid(task, frame_cfg.shared.pidns_inum);
+		f->tid = compat_task_tid(task, frame_cfg.shared.pidns_inum);
+	}
+	compat_comm(f->comm);
+	barrier();
+	f->depth = 1;
+}
+
+static __always_inline void frame_begun(__u32 process)
+{
+	struct gate_stats *st = gate_stats_of(0);
+
+	if (st)
+		gate_count(st->opens, 1);
+	gate_count(frame_control.open, 1);
+	if (!frame_control.begun)
+		frame_control.begun = 1;
+	if (frame_control.want_notice) {
+		frame_control.want_notice = 0;
+		frame_notify(FRAME_NOTICE_BEGAN, 0, process);
+	}
+}
+
+/*
  * One more begin of the frame (value, space), by the current thread: id and process as gates name
  * it. 1 if it is inside now, 0 if there was no room.
  *
@@ -175,32 +226,35 @@ static __always_inline bool frame_outlives_threads(void)
 __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
-	struct frame_counts *c = frame_counts_here();
-	struct gate_stats *st = gate_stats_of(0);
-	struct frame fresh = {.depth = 1, .opener = id, .process = process};
+	struct frame_counts *c;
+	struct frame fresh = {};
 	struct frame *f = NULL;
 
-	if (!c || !st)
+	if (frame_cfg.parks) {
+		f = bpf_map_lookup_elem(&frames, &key);
+		if (f && f->depth > 0) {
+			f->depth++;
+			return 1;
+		}
+		if (f) {
+			frame_fill(f, id, process, now);
+			frame_begun(process);
+			return 1;
+		}
+	}
+	c = frame_counts_here();
+	if (!c)
 		return 0;
 	/* A user function's gate has found that its thread is outside. */
-	if (frame_cfg.key != FRAME_BY_THREAD || !(frame_cfg.shared.info.flags & GATE_F_FRAME))
+	if (frame_cfg.key != FRAME_BY_THREAD ||
+	    (!frame_cfg.parks && !(frame_cfg.shared.info.flags & GATE_F_FRAME)))
 		f = bpf_map_lookup_elem(&frames, &key);
 	if (f) {
 		gate_count(f->depth, 1);
 		if (frame_cfg.key == FRAME_BY_THREAD || bpf_map_lookup_elem(&frames, &key))
 			return 1;
 	}
-	fresh.begin_ns = now;
-	fresh.cpu = bpf_get_smp_processor_id();
-	fresh.pid = process;
-	fresh.tid = id & GATE_ID_IDLE ? 0 : id;
-	if (frame_cfg.shared.pidns_inum) {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
-		fresh.pid = compat_task_tgid(task, frame_cfg.shared.pidns_inum);
-		fresh.tid = compat_task_tid(task, frame_cfg.shared.pidns_inum);
-	}
-	bpf_get_current_comm(fresh.comm, sizeof(fresh.comm));
+	frame_fill(&fresh, id, process, now);
 	if (bpf_map_update_elem(&frames, &key, &fresh, BPF_NOEXIST)) {
 		f = bpf_map_lookup_elem(&frames, &key);
 		if (!f) {
@@ -210,16 +264,11 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 		gate_count(f->depth, 1);
 		return 1;
 	}
-	gate_count(st->opens, 1);
-	gate_count(frame_control.open, 1);
+	if (frame_cfg.parks)
+		gate_count(frame_control.entries, 1);
 	if (frame_outlives_threads())
 		frame_process_count(process, 1);
-	if (!frame_control.begun)
-		frame_control.begun = 1;
-	if (frame_control.want_notice) {
-		frame_control.want_notice = 0;
-		frame_notify(FRAME_NOTICE_BEGAN, 0, process);
-	}
+	frame_begun(process);
 	return 1;
 }
 
@@ -263,6 +312,28 @@ static __always_inline void frame_account(__u64 begin_ns, __u64 end_ns, __u32 ca
 		frame_was_fast(begin_ns, end_ns);
 }
 
+/* Deletes an entry that would have been kept. */
+static __always_inline void frame_forget(const struct frame_key *key)
+{
+	if (!bpf_map_delete_elem(&frames, key))
+		gate_count(frame_control.entries, -1);
+}
+
+/* Whether this end is the last one of a frame. */
+static __always_inline bool frame_is_over(struct frame *f, __u32 how)
+{
+	if (!frame_cfg.parks) {
+		gate_count(f->depth, -1);
+		return (how & FRAME_WHOLE) || *(volatile __s64 *)&f->depth <= 0;
+	}
+	if (!(how & FRAME_WHOLE) && f->depth > 1) {
+		f->depth--;
+		return false;
+	}
+	f->depth = 0;
+	return true;
+}
+
 /* frame_leave(): it is over, but has to be begun again at once. */
 #define FRAME_BEGUN_AGAIN 2
 
@@ -273,7 +344,7 @@ static __always_inline void frame_account(__u64 begin_ns, __u64 end_ns, __u32 ca
 __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
-	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+	struct frame *f = frame_of(&key);
 	__u32 cause = how & 7, opener, process;
 	struct frame_notice *n = NULL;
 	__u64 begin, told = 0;
@@ -281,13 +352,15 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 
 	if (!f)
 		return 0;
-	gate_count(f->depth, -1);
-	if (!(how & FRAME_WHOLE) && *(volatile __s64 *)&f->depth > 0)
+	if (!frame_is_over(f, how))
 		return 1;
+	/* A barrier: whoever says after this that it has passed finds out that it is over. */
+	if (frame_cfg.parks)
+		gate_count(frame_control.open, -1);
 	begin = f->begin_ns;
 	opener = f->opener;
 	process = f->process;
-	passed = f->passed;
+	passed = frame_has_passed(f);
 	blocked = f->blocked;
 	if (now < begin)
 		now = begin;
@@ -303,7 +376,7 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 			frame_describe(n, &key, f, now);
 		}
 	}
-	if (bpf_map_delete_elem(&frames, &key)) {
+	if (!frame_cfg.parks && bpf_map_delete_elem(&frames, &key)) {
 		if (told)
 			bpf_ringbuf_discard(n, 0);
 		return 1;
@@ -314,7 +387,10 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 		bpf_ringbuf_submit(n, 0);
 	}
 	frame_account(begin, now, cause, late, told);
-	gate_count(frame_control.open, -1);
+	if (!frame_cfg.parks)
+		gate_count(frame_control.open, -1);
+	else if (*(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
+		frame_forget(&key);
 	if (passed && !bpf_map_delete_elem(&frames_passed, &key))
 		gate_count(frame_control.passed, -1);
 	if (blocked)
@@ -353,18 +429,20 @@ _Static_assert(FRAME_ENDED <= 7, "a cause is three bits");
 __noinline int frame_pass(__u64 value, __u32 space, __u64 begin_ns)
 {
 	struct frame_key key = {.value = value, .process = space};
-	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+	struct frame *f = frame_of(&key);
 	__u64 began;
 
-	if (!f || f->passed || (begin_ns && f->begin_ns != begin_ns))
+	if (!f || frame_has_passed(f) || (begin_ns && f->begin_ns != begin_ns))
 		return 0;
 	began = f->begin_ns;
 	if (bpf_map_update_elem(&frames_passed, &key, &began, BPF_NOEXIST))
 		return 0;
+	f->passed_ns = began;
 	gate_count(frame_control.passed, 1);
-	f->passed = 1;
 	/* It ended meanwhile, and whoever ended it did not know. */
-	if (!bpf_map_lookup_elem(&frames, &key) && !bpf_map_delete_elem(&frames_passed, &key))
+	f = frame_of(&key);
+	if ((!f || (frame_cfg.parks && *(volatile __u64 *)&f->begin_ns != began)) &&
+	    !bpf_map_delete_elem(&frames_passed, &key))
 		gate_count(frame_control.passed, -1);
 	return 1;
 }
@@ -466,7 +544,7 @@ static __always_inline struct frame *frame_begun_by(__u32 id)
 
 	if (!frame_of_thread(id, &key))
 		return NULL;
-	f = bpf_map_lookup_elem(&frames, &key);
+	f = frame_of(&key);
 	return f && f->opener == id ? f : NULL;
 }
 

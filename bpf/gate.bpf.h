@@ -122,6 +122,16 @@ struct gate_self {
 #define gate_frame_end(id, cause, now)		((void)0)
 #endif
 
+/*
+ * Whether a thread's entry of `openings` is kept from one opening to the next, where inserting and
+ * deleting would take most of a point's time. Only where nobody but the thread itself ends its
+ * openings (its own points, ticks on top of it, its exit): then no deletion has to decide who does.
+ */
+#ifndef GATE_PARKS
+#define GATE_PARKS	false
+#define GATE_MAX_PARKED 0
+#endif
+
 static __always_inline struct gate_self gate_current(bool has_find_vma)
 {
 	__u64 both = bpf_get_current_pid_tgid();
@@ -160,23 +170,19 @@ static long gate_vma_found(struct task_struct *task, struct vm_area_struct *vma,
 /* Which known stack of the current thread sp is on. */
 static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 sp)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 top, bytes, alt;
+	__u64 top, bytes, pages, alt, alt_bytes;
 
 	if (self->id == self->process) {
-		struct mm_struct *mm = BPF_CORE_READ(task, mm);
-
 		/* stack_vm counts the pages of the mappings that grow down: the initial stack. */
-		top = BPF_CORE_READ(mm, start_stack);
-		bytes = (BPF_CORE_READ(mm, stack_vm) + 1) << 12;
+		compat_main_stack(&top, &pages);
+		bytes = (pages + 1) << 12;
 		return sp <= top && top - sp <= bytes ? GATE_STACK_MAIN : GATE_STACK_OTHER;
 	}
 
-	alt = BPF_CORE_READ(task, sas_ss_sp);
-	if (alt && sp - alt <= BPF_CORE_READ(task, sas_ss_size))
+	compat_thread_stack(&top, &alt, &alt_bytes);
+	if (alt && sp - alt <= alt_bytes)
 		return GATE_STACK_OTHER;
 	/* glibc and musl put a thread's control block, which fsbase is, on top of its stack. */
-	top = BPF_CORE_READ(task, thread.fsbase);
 	if (sp >= top)
 		return GATE_STACK_OTHER;
 	if (self->has_find_vma) {
@@ -191,6 +197,19 @@ static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 s
 		return sp >= q.start && top < q.end ? GATE_STACK_THREAD : GATE_STACK_OTHER;
 	}
 	return top - sp <= GATE_THREAD_STACK_BYTES ? GATE_STACK_THREAD : GATE_STACK_OTHER;
+}
+
+/*
+ * The word at a user address, 0 if it can't be had. A function with a small stack of its own: since
+ * 6.13 that of larger ones is not the kernel's (bpf private stack), and then a kernel with hardened
+ * usercopy takes twice as long to find out that it may be written to.
+ */
+__noinline __u64 gate_user_word(__u64 addr)
+{
+	__u64 word = 0;
+
+	bpf_probe_read_user(&word, sizeof(word), (void *)addr);
+	return word;
 }
 
 /* The word at an opening's saved stack pointer is no longer its return address. */
@@ -376,7 +395,33 @@ static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats
 		gate_scope_leave(g, st, process, cpu, now);
 }
 
-/* Takes a thread's entry away and undoes it. False when somebody else was faster. */
+/*
+ * The thread of an entry that is kept is outside from here on. False: it was already. A tick on top
+ * of this keeps away, or was through before.
+ */
+static __always_inline bool gate_claim(struct gate_opening *op)
+{
+	bool inside;
+
+	op->busy = 1;
+	barrier();
+	inside = op->live;
+	op->live = 0;
+	barrier();
+	op->busy = 0;
+	return inside;
+}
+
+static __always_inline void gate_forget(const struct gate_key *key)
+{
+	if (!bpf_map_delete_elem(&openings, key))
+		gate_count(gate_control.entries, -1);
+}
+
+/*
+ * Takes a thread's entry away and undoes it. False when somebody else was faster. An entry that is
+ * kept has been claimed before.
+ */
 static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_stats *st, __u32 id,
 					const struct gate_opening *op, __u64 now, __u32 cause)
 {
@@ -385,9 +430,12 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
 	__u64 opened_ns = op->opened_ns;
 	__u32 process = op->process, cpu = op->cpu;
 
-	if (bpf_map_delete_elem(&openings, &key))
+	if (!GATE_PARKS && bpf_map_delete_elem(&openings, &key))
 		return false;
-	gate_count(gate_control.openings, -1);
+	if (GATE_PARKS && *(volatile __s64 *)&gate_control.entries > GATE_MAX_PARKED)
+		gate_forget(&key);
+	if (!GATE_FRAMES)
+		gate_count(gate_control.openings, -1);
 	gate_end(g, st, id, process, cpu, opened_ns, now, cause);
 	return true;
 }
@@ -508,7 +556,7 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 {
 	struct gate_key key = {.gate = g->gate, .id = self->id};
 	struct gate_stats *st = gate_stats_of(g->gate);
-	struct gate_opening *op;
+	struct gate_opening *op, *parked = NULL;
 	struct gate_opening fresh = {
 		.sp = sp,
 		.ra = ra,
@@ -522,6 +570,10 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 	if (!st)
 		return;
 	op = bpf_map_lookup_elem(&openings, &key);
+	if (GATE_PARKS && op && !op->live) {
+		parked = op;
+		op = NULL;
+	}
 
 	if (op && !(g->flags & GATE_F_FRAME)) {
 		gate_count(st->entries, 1);
@@ -547,11 +599,21 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 	if (g->flags & GATE_F_FRAME)
 		fresh.stack = gate_stack_of(self, sp);
 	if (!op) {
-		if (bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
+		if (parked) {
+			fresh.busy = 1;
+			parked->busy = 1;
+			barrier();
+			*parked = fresh;
+			barrier();
+			parked->busy = 0;
+		} else if (bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
 			gate_count(st->no_room, 1);
 			return;
+		} else if (GATE_PARKS) {
+			gate_count(gate_control.entries, 1);
 		}
-		gate_count(gate_control.openings, 1);
+		if (!GATE_FRAMES)
+			gate_count(gate_control.openings, 1);
 		gate_begin(g, st, self, fresh.cpu, fresh.opened_ns);
 		return;
 	}
@@ -639,8 +701,8 @@ static __always_inline void gate_leave_plain(const struct gate_ref *g, const str
 }
 
 /*
- * Leaves a function: sp points at the return address ra. Levels above it on the same stack were
- * left without notice.
+ * Leaves a function: sp points at the return address ra (0: still there). Levels above it on the
+ * same stack were left without notice.
  */
 static __always_inline void gate_leave_frame(const struct gate_ref *g, const struct gate_self *self,
 					     struct gate_opening *op, __u64 sp, __u64 ra,
@@ -654,10 +716,13 @@ static __always_inline void gate_leave_frame(const struct gate_ref *g, const str
 		return;
 	/* The usual case: one level, and it is this one. */
 	if (op->levels == 1 && op->sp == sp) {
-		gate_remove(g, st, self->id, op, bpf_ktime_get_ns(), GATE_END_CLOSED);
+		if (!GATE_PARKS || gate_claim(op))
+			gate_remove(g, st, self->id, op, bpf_ktime_get_ns(), GATE_END_CLOSED);
 		return;
 	}
 
+	if (!ra)
+		ra = gate_user_word(sp);
 	op->busy = 1;
 	barrier();
 	on = gate_stack_of(self, sp);
@@ -755,8 +820,19 @@ __noinline int gate_undo(__u32 gate, __u32 id, __u32 cause)
 	gate_ref_of(gate, info, &g);
 	live = op->live;
 	n = op->levels;
-	if (!gate_remove(&g, st, id, op, bpf_ktime_get_ns(), cause & 7))
+	if (GATE_PARKS) {
+		bool inside = gate_claim(op);
+
+		/* A thread that goes on has use for it. */
+		if (inside)
+			gate_remove(&g, st, id, op, bpf_ktime_get_ns(), cause & 7);
+		if (cause != GATE_UNDO_UNWOUND)
+			gate_forget(&key);
+		if (!inside)
+			return 0;
+	} else if (!gate_remove(&g, st, id, op, bpf_ktime_get_ns(), cause & 7)) {
 		return 0;
+	}
 	if (cause == GATE_UNDO_FORCED)
 		gate_count(st->forced, 1);
 	else
@@ -843,7 +919,7 @@ static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u
 			return 0;
 	}
 	op = bpf_map_lookup_elem(&openings, &key);
-	if (op) {
+	if (op && (!GATE_PARKS || op->live)) {
 		struct gate_stats *st = gate_stats_of(gate);
 
 		if (st && gate_still_inside(&g, st, &self, op, now_sp, max_open_ns)) {

@@ -23,6 +23,8 @@ int frame_thread_leave(__u32 id, __u32 how, __u64 now);
 
 #define gate_frame_begin(id, process, arg, now) frame_thread_enter(id, process, arg, now)
 #define gate_frame_end(id, cause, now)		frame_thread_leave(id, cause, now)
+#define GATE_PARKS				frame_cfg.parks
+#define GATE_MAX_PARKED				FRAME_MAX_PARKED
 
 #include "compat.bpf.h"
 #include "loss.bpf.h"
@@ -39,13 +41,14 @@ int frame_thread_leave(__u32 id, __u32 how, __u64 now);
 
 static __always_inline void thread_gone(__u32 id, __u32 cause, bool all)
 {
+	struct frame_key key = {.value = id};
+
 	/* A user function's: gate_undo() has told. */
-	if (cfg.info.flags & GATE_F_FRAME)
-		return;
-	if (!all && (cfg.info.flags & GATE_F_KERNEL))
-		return;
-	if (frame_cfg.natural || frame_cfg.key == FRAME_BY_THREAD)
+	if (!(cfg.info.flags & GATE_F_FRAME) && (all || !(cfg.info.flags & GATE_F_KERNEL)) &&
+	    (frame_cfg.natural || frame_cfg.key == FRAME_BY_THREAD))
 		frame_thread_leave(id, cause | FRAME_WHOLE, bpf_ktime_get_ns());
+	if (frame_cfg.parks && all)
+		frame_forget(&key);
 }
 
 /*
@@ -135,7 +138,7 @@ static __always_inline int point_deadline(__u64 arg)
 	frame_key_here(self.id, self.process, arg, &key);
 	if (!frame_pass(key.value, key.process, 0))
 		return 0;
-	f = bpf_map_lookup_elem(&frames, &key);
+	f = frame_of(&key);
 	if (!f)
 		return 0;
 	n = frame_notice();
@@ -237,7 +240,7 @@ static long scan_frame(struct bpf_map *map, struct frame_key *key, struct frame 
 {
 	__u64 begin = f->begin_ns;
 
-	if (f->passed)
+	if (frame_has_passed(f) || *(volatile __s64 *)&f->depth <= 0)
 		return 0;
 	if (begin + frame_cfg.threshold_ns < scan->now)
 		frame_pass(key->value, key->process, begin);
@@ -281,7 +284,7 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	}
 	self = gate_current(has_find_vma);
 	/* Finds out that a function was left without notice. */
-	if ((cfg.info.flags & GATE_F_FRAME) && *(volatile __s64 *)&gate_control.openings) {
+	if ((cfg.info.flags & GATE_F_FRAME) && *(volatile __s64 *)&frame_control.open) {
 		if (user_mode)
 			user_sp = ctx->sp;
 		if (has_find_vma)
@@ -409,7 +412,7 @@ SEC("?raw_tp")
 int close_frame(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct frame_key key = {.value = ctx->args[0], .process = ctx->args[1]};
-	struct frame *f = bpf_map_lookup_elem(&frames, &key);
+	struct frame *f = frame_of(&key);
 
 	if (f && f->begin_ns == ctx->args[2])
 		frame_leave(key.value, key.process, (ctx->args[3] & 7) | FRAME_WHOLE,

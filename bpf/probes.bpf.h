@@ -38,7 +38,6 @@ static __always_inline int frame_open(struct pt_regs *ctx, bool has_find_vma)
 {
 	struct gate_ref g = this_gate();
 	struct gate_self self;
-	__u64 ra = 0;
 
 	if (!may_pass())
 		return 0;
@@ -54,8 +53,7 @@ static __always_inline int frame_open(struct pt_regs *ctx, bool has_find_vma)
 	}
 	self = gate_current(has_find_vma);
 	self.arg = probe_entry_arg(ctx);
-	bpf_probe_read_user(&ra, sizeof(ra), (void *)ctx->sp);
-	gate_enter(&g, &self, ctx->sp, ra, ctx->ip);
+	gate_enter(&g, &self, ctx->sp, gate_user_word(ctx->sp), ctx->ip);
 	return 0;
 }
 
@@ -83,9 +81,7 @@ static __always_inline int frame_ret(struct pt_regs *ctx, __u64 sp, __u64 ra, bo
 	self = gate_current(has_find_vma);
 	key.id = self.id;
 	op = bpf_map_lookup_elem(&openings, &key);
-	if (op) {
-		if (!ra)
-			bpf_probe_read_user(&ra, sizeof(ra), (void *)sp);
+	if (op && (!GATE_PARKS || op->live)) {
 		gate_leave_frame(&g, &self, op, sp, ra, GATE_LEAVE_RET);
 	} else {
 		struct gate_stats *st = gate_stats_of(g.gate);
@@ -127,17 +123,16 @@ static __always_inline int frame_jump(struct pt_regs *ctx, bool has_find_vma)
 	struct gate_key key = {.gate = g.gate};
 	struct gate_opening *op;
 	struct gate_self self;
-	__u64 ra = 0;
 
 	if (!may_pass())
 		return 0;
 	self = gate_current(has_find_vma);
 	key.id = self.id;
 	op = bpf_map_lookup_elem(&openings, &key);
-	if (!op || !gate_jump_leaves(&g, ctx, op->entry_ip, cfg.first_range, cfg.n_ranges))
+	if (!op || (GATE_PARKS && !op->live) ||
+	    !gate_jump_leaves(&g, ctx, op->entry_ip, cfg.first_range, cfg.n_ranges))
 		return 0;
-	bpf_probe_read_user(&ra, sizeof(ra), (void *)ctx->sp);
-	gate_leave_frame(&g, &self, op, ctx->sp, ra, GATE_LEAVE_JUMP);
+	gate_leave_frame(&g, &self, op, ctx->sp, 0, GATE_LEAVE_JUMP);
 	return 0;
 }
 

@@ -5,7 +5,8 @@
 /*
  * Frames, shared by the BPF side and user space: which are open, since when, and what is told about
  * those that took too long. A frame is one entry of the map `frames`, by its key. As with a gate's
- * openings, whoever deletes the entry is the one who ends the frame. docs/design.md has the why.
+ * openings, whoever deletes the entry is the one who ends the frame; or the entry is a thread's own
+ * and is kept for its next frame. docs/design.md has the why.
  */
 
 #ifndef __VMLINUX_H__
@@ -68,16 +69,22 @@ enum frame_cause {
 /* Map `frames`. */
 struct frame {
 	__u64 begin_ns; /* CLOCK_MONOTONIC */
-	__s64 depth;	/* how often it was begun and not ended; the outermost pair counts */
-	__u32 opener;	/* the thread that began it: initial pid namespace, as gates name it */
-	__u32 process;	/* its thread group, likewise */
-	__u32 pid, tid; /* of the same thread, in the reader's pid namespace */
-	__u32 cpu;	/* where it began */
-	__u32 passed;	/* its deadline was seen to pass while it was open */
-	__u32 blocked;	/* its opener has left the CPU inside */
-	__u32 pad;
+	__s64 depth;	/* how often it was begun and not ended; the outermost pair counts. 0: over,
+			   and the entry waits for the thread's next frame (frame_cfg.parks) */
+	__u64 passed_ns; /* begin_ns of that frame whose deadline was seen to pass: of this one? */
+	__u32 opener;	 /* the thread that began it: initial pid namespace, as gates name it */
+	__u32 process;	 /* its thread group, likewise */
+	__u32 pid, tid;	 /* of the same thread, in the reader's pid namespace */
+	__u32 cpu;	 /* where it began */
+	__u32 blocked;	 /* its opener has left the CPU inside */
 	char comm[SAMPLE_COMM_BYTES];
 };
+
+/*
+ * Entries of `frames`, and of `openings`, that wait for their thread's next frame: beyond so many
+ * in a map they are deleted instead.
+ */
+#define FRAME_MAX_PARKED 8192
 
 /* Map `frame_threads`: the frame that a thread is inside, where that is not named by the thread. */
 struct frame_thread {
@@ -130,7 +137,8 @@ struct frame_notice {
 
 /* Shared words, in a section of their own that user space has mapped. */
 struct frame_control {
-	__s64 open;    /* entries of map `frames` */
+	__s64 open;    /* frames */
+	__s64 entries; /* of map `frames`, if they park: those that are over among them */
 	__s64 passed;  /* of those, with `passed` set: arm mode keeps samples while this is not 0 */
 	__u64 scan_ns; /* no deadline passes before this: the tick need not look */
 	__u32 begun;   /* a frame began since the reader reset this */

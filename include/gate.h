@@ -71,7 +71,7 @@ struct gate_opening {
 	__u64 ra; /* the return address there */
 	__u64 entry_ip; /* the entry's run-time address: exits are looked up relative to it */
 	__u32 levels;	/* nested levels in use, gone ones below the top included; >= 1 */
-	__u32 live;	/* entries not yet left */
+	__u32 live;	/* entries not yet left; 0: over, see GATE_PARKS */
 	__u32 cpu;	/* where it opened */
 	__u32 process;	/* thread group, initial pid namespace */
 	__u32 busy;	/* its thread is changing it: a tick on top must keep away */
@@ -106,7 +106,8 @@ struct gate_scope_open {
 
 /* What all programs share, in a section of its own: .data.gates. */
 struct gate_control {
-	__s64 openings; /* entries of map `openings` */
+	__s64 openings; /* of map `openings`: threads inside; not counted if those are frames */
+	__s64 entries;	/* all entries, if they park */
 	__u32 armed;	/* every probe is attached; until then nothing passes, so that no close is
 			   seen whose opening was not */
 	__u32 pad;

@@ -33,6 +33,19 @@ static bool in_user_context(const struct gate_point *p)
 	       p->kind == POINT_SYSCALL;
 }
 
+/*
+ * Whether nobody but a thread itself ends its frames, and no interrupt passes through its points on
+ * top of it: so where the watchdog does not end them.
+ */
+static bool is_own(const struct glitch_opts *o)
+{
+	const struct gate_spec *frame = &o->common.gates[0].spec;
+
+	return o->key == FRAME_KEY_TID && !o->common.max_open_ns &&
+	       in_user_context(&frame->begin) && (!frame->pair || in_user_context(&frame->end)) &&
+	       (!o->has_deadline || in_user_context(&o->deadline.begin));
+}
+
 static int find_args(const struct glitch_opts *o, const struct gates_where *where,
 		     struct glitchrec_config *c, struct failure *f)
 {
@@ -105,6 +118,7 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 	c->natural = is_natural(&o->common.gates[0].spec);
 	c->keep_all = (o->mode & GLITCH_MODE_FLIGHT) != 0;
 	c->watch_arm = (o->mode & GLITCH_MODE_ARM) && o->threshold_ns;
+	c->parks = is_own(o);
 	plan->gates[0].info.scope = GATE_SCOPE_FRAME;
 	err = plan_where(plan, &where, &command, f);
 	if (!err && o->key == FRAME_KEY_ARG)

@@ -79,6 +79,21 @@ int frames_notices(struct frames *fr, int (*fn)(const struct frame_notice *n, vo
 	return n < 0 ? n : 0;
 }
 
+/*
+ * An entry is copied while it may be used for its thread's next frame: begin and depth belong
+ * together if the begin is still the same in a second copy, since it is written before the depth.
+ */
+static bool read_frame(const struct frames *fr, const struct frame_key *key, struct frame *f)
+{
+	uint64_t begin_ns;
+
+	if (bpf_map_lookup_elem(fr->frames_fd, key, f) || f->depth <= 0)
+		return false;
+	begin_ns = f->begin_ns;
+	return !bpf_map_lookup_elem(fr->frames_fd, key, f) && f->depth > 0 &&
+	       f->begin_ns == begin_ns;
+}
+
 int frames_each(struct frames *fr,
 		int (*fn)(const struct frame_key *key, const struct frame *f, void *arg), void *arg)
 {
@@ -89,7 +104,7 @@ int frames_each(struct frames *fr,
 	while (!bpf_map_get_next_key(fr->frames_fd, at, &next)) {
 		key = next;
 		at = &key;
-		if (bpf_map_lookup_elem(fr->frames_fd, &key, &f))
+		if (!read_frame(fr, &key, &f))
 			continue;
 		n++;
 		err = fn(&key, &f, arg);
@@ -103,7 +118,7 @@ bool frames_is_open(const struct frames *fr, const struct frame_key *key, uint64
 {
 	struct frame f;
 
-	return !bpf_map_lookup_elem(fr->frames_fd, key, &f) && f.begin_ns == begin_ns;
+	return read_frame(fr, key, &f) && f.begin_ns == begin_ns;
 }
 
 bool frames_block(const struct frames *fr, const struct frame *f, struct frame_block *out)

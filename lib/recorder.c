@@ -391,7 +391,7 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 											  : 0;
 	if (!threshold || look->now - f->begin_ns <= threshold)
 		return 0;
-	if ((r->opts.glitch->mode & GLITCH_MODE_ARM) && !f->passed)
+	if ((r->opts.glitch->mode & GLITCH_MODE_ARM) && f->passed_ns != f->begin_ns)
 		frames_pass(r->frames, key, f->begin_ns);
 	/* Most will be over in a moment, and then one report tells all. */
 	if (look->now - f->begin_ns >= threshold + r->look_ns)
@@ -615,7 +615,7 @@ static int look_at_last(const struct frame_key *key, const struct frame *f, void
 	struct recorder *r = look->r;
 	uint64_t threshold = r->opts.glitch->threshold_ns;
 
-	if (f->passed || (threshold && look->now - f->begin_ns > threshold))
+	if (f->passed_ns == f->begin_ns || (threshold && look->now - f->begin_ns > threshold))
 		notice_open(r, key, f, look->now);
 	return r->err;
 }
