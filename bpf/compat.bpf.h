@@ -52,50 +52,58 @@ static __always_inline bool compat_has_task_btf(void)
 	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
 }
 
-/* The current task's comm into 16 bytes. */
-static __always_inline void compat_comm(char *to)
+/* The current task, for what follows. */
+static __always_inline struct task_struct *compat_current(void)
 {
-	struct task_struct *task;
-
-	if (!compat_has_task_btf()) {
-		bpf_get_current_comm(to, 16);
-		return;
-	}
-	task = bpf_get_current_task_btf();
-	__builtin_memcpy(to, task->comm, 16);
-	to[15] = 0;
+	if (compat_has_task_btf())
+		return bpf_get_current_task_btf();
+	return (void *)bpf_get_current_task();
 }
 
-/* Of the current task: where its process's initial stack began, and the pages that grow down. */
-static __always_inline void compat_main_stack(__u64 *start, __u64 *pages)
+/* Thread group and thread as bpf_get_current_pid_tgid() has them. */
+static __always_inline __u64 compat_current_id(struct task_struct *task)
+{
+	if (compat_has_task_btf())
+		return (__u64)task->tgid << 32 | (__u32)task->pid;
+	return bpf_get_current_pid_tgid();
+}
+
+/* Its comm into 16 bytes. */
+static __always_inline void compat_current_comm(struct task_struct *task, char *to)
+{
+	if (compat_has_task_btf()) {
+		__builtin_memcpy(to, task->comm, 16);
+		to[15] = 0;
+	} else {
+		bpf_get_current_comm(to, 16);
+	}
+}
+
+/* Where the initial stack of its process began, and how many pages grow down. */
+static __always_inline void compat_main_stack(struct task_struct *task, __u64 *start, __u64 *pages)
 {
 	struct mm_struct *mm;
 
 	if (compat_has_task_btf()) {
-		mm = bpf_get_current_task_btf()->mm;
+		mm = task->mm;
 		*start = mm ? mm->start_stack : 0;
 		*pages = mm ? mm->stack_vm : 0;
 	} else {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
 		mm = BPF_CORE_READ(task, mm);
 		*start = BPF_CORE_READ(mm, start_stack);
 		*pages = BPF_CORE_READ(mm, stack_vm);
 	}
 }
 
-/* Of the current task: its control block, and its alternate signal stack. */
-static __always_inline void compat_thread_stack(__u64 *control, __u64 *alt, __u64 *alt_bytes)
+/* Its control block, and its alternate signal stack. */
+static __always_inline void compat_thread_stack(struct task_struct *task, __u64 *control,
+						__u64 *alt, __u64 *alt_bytes)
 {
 	if (compat_has_task_btf()) {
-		struct task_struct *task = bpf_get_current_task_btf();
-
 		*control = task->thread.fsbase;
 		*alt = task->sas_ss_sp;
 		*alt_bytes = task->sas_ss_size;
 	} else {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
 		*control = BPF_CORE_READ(task, thread.fsbase);
 		*alt = BPF_CORE_READ(task, sas_ss_sp);
 		*alt_bytes = BPF_CORE_READ(task, sas_ss_size);

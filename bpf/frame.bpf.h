@@ -164,13 +164,28 @@ static __always_inline bool frame_outlives_threads(void)
 	return frame_cfg.key != FRAME_BY_THREAD && !frame_cfg.natural;
 }
 
+static __always_inline struct frame *frame_entry(const struct frame_key *key)
+{
+	if (frame_cfg.parks == FRAME_PARKS_INSIDE) {
+		struct gate_key of = {.id = key->value};
+		struct frame_opening *o = bpf_map_lookup_elem(&openings, &of);
+
+		if (!o)
+			return NULL;
+		/* Old verifiers and new ones: no arithmetic before it is known not to be NULL. */
+		barrier_var(o);
+		return &o->frame;
+	}
+	return bpf_map_lookup_elem(&frames, key);
+}
+
 /*
  * The frame of a key. An entry that waits for its thread's next frame is none. Depth is what makes
  * it one, so it is written last, and 0 first.
  */
 static __always_inline struct frame *frame_of(const struct frame_key *key)
 {
-	struct frame *f = bpf_map_lookup_elem(&frames, key);
+	struct frame *f = frame_entry(key);
 
 	return f && frame_cfg.parks && *(volatile __s64 *)&f->depth <= 0 ? NULL : f;
 }
@@ -180,7 +195,8 @@ static __always_inline bool frame_has_passed(const struct frame *f)
 	return *(volatile __u64 *)&f->passed_ns == f->begin_ns;
 }
 
-static __always_inline void frame_fill(struct frame *f, __u32 id, __u32 process, __u64 now)
+static __always_inline void frame_fill(struct frame *f, struct task_struct *task, __u32 id,
+				       __u32 process, __u64 now)
 {
 	f->begin_ns = now;
 	f->opener = id;
@@ -190,12 +206,10 @@ static __always_inline void frame_fill(struct frame *f, __u32 id, __u32 process,
 	f->pid = process;
 	f->tid = id & GATE_ID_IDLE ? 0 : id;
 	if (frame_cfg.shared.pidns_inum) {
-		struct task_struct *task = (void *)bpf_get_current_task();
-
 		f->pid = compat_task_tgid(task, frame_cfg.shared.pidns_inum);
 		f->tid = compat_task_tid(task, frame_cfg.shared.pidns_inum);
 	}
-	compat_comm(f->comm);
+	compat_current_comm(task, f->comm);
 	barrier();
 	f->depth = 1;
 }
@@ -231,13 +245,13 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 	struct frame *f = NULL;
 
 	if (frame_cfg.parks) {
-		f = bpf_map_lookup_elem(&frames, &key);
+		f = frame_entry(&key);
 		if (f && f->depth > 0) {
 			f->depth++;
 			return 1;
 		}
 		if (f) {
-			frame_fill(f, id, process, now);
+			frame_fill(f, compat_current(), id, process, now);
 			frame_begun(process);
 			return 1;
 		}
@@ -254,7 +268,7 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 		if (frame_cfg.key == FRAME_BY_THREAD || bpf_map_lookup_elem(&frames, &key))
 			return 1;
 	}
-	frame_fill(&fresh, id, process, now);
+	frame_fill(&fresh, compat_current(), id, process, now);
 	if (bpf_map_update_elem(&frames, &key, &fresh, BPF_NOEXIST)) {
 		f = bpf_map_lookup_elem(&frames, &key);
 		if (!f) {
@@ -389,7 +403,8 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 	frame_account(begin, now, cause, late, told);
 	if (!frame_cfg.parks)
 		gate_count(frame_control.open, -1);
-	else if (*(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
+	else if (frame_cfg.parks == FRAME_PARKS &&
+		 *(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
 		frame_forget(&key);
 	if (passed && !bpf_map_delete_elem(&frames_passed, &key))
 		gate_count(frame_control.passed, -1);
@@ -408,6 +423,52 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 	    *(volatile __s64 *)&f->depth > 0)
 		return FRAME_BEGUN_AGAIN;
 	return 1;
+}
+
+/*
+ * The short way for what nearly always happens: the frame of an entry that is kept, begun once,
+ * ends in time. False if it is another case, and nothing was done.
+ */
+static __always_inline bool frame_end_short(struct frame *f, const struct frame_key *key, __u64 now)
+{
+	__u64 begin = f->begin_ns;
+
+	if (f->depth != 1 || frame_has_passed(f) || now < begin ||
+	    (frame_cfg.threshold_ns && now - begin > frame_cfg.threshold_ns) ||
+	    *(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
+		return false;
+	f->depth = 0;
+	gate_count(frame_control.open, -1); /* a barrier, as in frame_leave() */
+	if (frame_has_passed(f) && !bpf_map_delete_elem(&frames_passed, key))
+		gate_count(frame_control.passed, -1);
+	if (*(volatile __u32 *)&f->blocked) {
+		__u32 opener = f->opener;
+
+		bpf_map_delete_elem(&blocks, &opener);
+	}
+	frame_account(begin, now, FRAME_ENDED, false, false);
+	return true;
+}
+
+/* A point's begin, and its end, if the thread's entry is there. False: nothing was done. */
+static __always_inline bool frame_begin_again(const struct gate_self *self, __u64 now)
+{
+	struct frame_key key = {.value = self->id};
+	struct frame *f = frame_entry(&key);
+
+	if (!f || f->depth > 0)
+		return false;
+	frame_fill(f, self->task, self->id, self->process, now);
+	frame_begun(self->process);
+	return true;
+}
+
+static __always_inline bool frame_end_again(__u32 id, __u64 now)
+{
+	struct frame_key key = {.value = id};
+	struct frame *f = frame_entry(&key);
+
+	return f && frame_end_short(f, &key, now);
 }
 
 /* frame_leave() by the current thread, and what follows: from here, since stacks add up. */
@@ -532,6 +593,31 @@ __noinline int frame_thread_leave(__u32 id, __u32 how, __u64 now)
 		how &= ~FRAME_WHOLE;
 	}
 	return frame_end(&key, how, now);
+}
+
+/* ---- a user function's gate tells ---- */
+
+static __always_inline void frame_gate_begin(struct gate_opening *op, const struct gate_self *self,
+					     __u64 now)
+{
+	struct frame *f = &((struct frame_opening *)op)->frame;
+
+	if (frame_cfg.parks == FRAME_PARKS_INSIDE && f->depth <= 0) {
+		frame_fill(f, self->task, self->id, self->process, now);
+		frame_begun(self->process);
+	} else {
+		frame_thread_enter(self->id, self->process, self->arg, now);
+	}
+}
+
+static __always_inline void frame_gate_end(struct gate_opening *op, __u32 id, __u32 cause,
+					   __u64 now)
+{
+	struct frame_key key = {.value = id};
+
+	if (frame_cfg.parks != FRAME_PARKS_INSIDE || cause != FRAME_ENDED ||
+	    !frame_end_short(&((struct frame_opening *)op)->frame, &key, now))
+		frame_thread_leave(id, cause, now);
 }
 
 /* ---- off the CPU ---- */

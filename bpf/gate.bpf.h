@@ -10,6 +10,30 @@
 #include "compat.bpf.h"
 #include "gate.h"
 
+/*
+ * GATE_SCOPE_FRAME: a tool that follows who is inside in its own way defines these before it
+ * includes this file. All of its gates are such, and the code for other scopes is not there.
+ * gate_entry is its struct for an element of `openings`, which begins with a struct gate_opening.
+ */
+#ifdef gate_frame_begin
+#define GATE_FRAMES true
+#else
+#define GATE_FRAMES			   false
+#define gate_entry			   gate_opening
+#define gate_frame_begin(op, self, now)	   ((void)0)
+#define gate_frame_end(op, id, cause, now) ((void)0)
+#endif
+
+/*
+ * Whether a thread's entry of `openings` is kept from one opening to the next, where inserting and
+ * deleting would take most of a point's time. Only where nobody but the thread itself ends its
+ * openings (its own points, ticks on top of it, its exit): then no deletion has to decide who does.
+ */
+#ifndef GATE_PARKS
+#define GATE_PARKS	false
+#define GATE_MAX_PARKED 0
+#endif
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -28,7 +52,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct gate_key);
-	__type(value, struct gate_opening);
+	__type(value, struct gate_entry);
 } openings SEC(".maps");
 
 struct {
@@ -104,38 +128,19 @@ struct gate_ref {
 
 /* The current thread, as gates name it. */
 struct gate_self {
-	__u32 id;      /* thread, or GATE_ID_IDLE | cpu */
-	__u32 process; /* thread group */
+	struct task_struct *task; /* compat_current() */
+	__u32 id;		  /* thread, or GATE_ID_IDLE | cpu */
+	__u32 process;		  /* thread group */
 	bool has_find_vma;
 	__u64 arg; /* GATE_SCOPE_FRAME: of the function that is being entered */
 };
 
-/*
- * GATE_SCOPE_FRAME: a tool that follows who is inside in its own way defines these before it
- * includes this file. All of its gates are such, and the code for other scopes is not there.
- */
-#ifdef gate_frame_begin
-#define GATE_FRAMES true
-#else
-#define GATE_FRAMES				false
-#define gate_frame_begin(id, process, arg, now) ((void)0)
-#define gate_frame_end(id, cause, now)		((void)0)
-#endif
-
-/*
- * Whether a thread's entry of `openings` is kept from one opening to the next, where inserting and
- * deleting would take most of a point's time. Only where nobody but the thread itself ends its
- * openings (its own points, ticks on top of it, its exit): then no deletion has to decide who does.
- */
-#ifndef GATE_PARKS
-#define GATE_PARKS	false
-#define GATE_MAX_PARKED 0
-#endif
-
 static __always_inline struct gate_self gate_current(bool has_find_vma)
 {
-	__u64 both = bpf_get_current_pid_tgid();
+	struct task_struct *task = compat_current();
+	__u64 both = compat_current_id(task);
 	struct gate_self self = {
+		.task = task,
 		.id = (__u32)both,
 		.process = both >> 32,
 		.has_find_vma = has_find_vma,
@@ -174,12 +179,12 @@ static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 s
 
 	if (self->id == self->process) {
 		/* stack_vm counts the pages of the mappings that grow down: the initial stack. */
-		compat_main_stack(&top, &pages);
+		compat_main_stack(self->task, &top, &pages);
 		bytes = (pages + 1) << 12;
 		return sp <= top && top - sp <= bytes ? GATE_STACK_MAIN : GATE_STACK_OTHER;
 	}
 
-	compat_thread_stack(&top, &alt, &alt_bytes);
+	compat_thread_stack(self->task, &top, &alt, &alt_bytes);
 	if (alt && sp - alt <= alt_bytes)
 		return GATE_STACK_OTHER;
 	/* glibc and musl put a thread's control block, which fsbase is, on top of its stack. */
@@ -373,22 +378,24 @@ enum gate_end_cause {
 };
 
 static __always_inline void gate_begin(const struct gate_ref *g, struct gate_stats *st,
-				       const struct gate_self *self, __u32 cpu, __u64 now)
+				       const struct gate_self *self, struct gate_opening *op,
+				       __u32 cpu, __u64 now)
 {
 	if (GATE_FRAMES)
-		gate_frame_begin(self->id, self->process, self->arg, now);
+		gate_frame_begin(op, self, now);
 	else if (g->scope == GATE_SCOPE_THREAD)
 		gate_count(st->opens, 1);
 	else
 		gate_scope_enter(g, st, self->process, cpu, now);
 }
 
-static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats *st, __u32 id,
-				     __u32 process, __u32 cpu, __u64 opened_ns, __u64 now,
-				     __u32 cause)
+/* op can be looked into only if it is kept. */
+static __always_inline void gate_end(const struct gate_ref *g, struct gate_stats *st,
+				     struct gate_opening *op, __u32 id, __u32 process, __u32 cpu,
+				     __u64 opened_ns, __u64 now, __u32 cause)
 {
 	if (GATE_FRAMES)
-		gate_frame_end(id, cause, now);
+		gate_frame_end(op, id, cause, now);
 	else if (g->scope == GATE_SCOPE_THREAD)
 		gate_account_period(st, opened_ns, now);
 	else
@@ -423,7 +430,7 @@ static __always_inline void gate_forget(const struct gate_key *key)
  * kept has been claimed before.
  */
 static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_stats *st, __u32 id,
-					const struct gate_opening *op, __u64 now, __u32 cause)
+					struct gate_opening *op, __u64 now, __u32 cause)
 {
 	struct gate_key key = {.gate = g->gate, .id = id};
 	/* The element can be somebody else's as soon as it is deleted. */
@@ -432,11 +439,11 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
 
 	if (!GATE_PARKS && bpf_map_delete_elem(&openings, &key))
 		return false;
-	if (GATE_PARKS && *(volatile __s64 *)&gate_control.entries > GATE_MAX_PARKED)
-		gate_forget(&key);
 	if (!GATE_FRAMES)
 		gate_count(gate_control.openings, -1);
-	gate_end(g, st, id, process, cpu, opened_ns, now, cause);
+	gate_end(g, st, op, id, process, cpu, opened_ns, now, cause);
+	if (GATE_PARKS && *(volatile __s64 *)&gate_control.entries > GATE_MAX_PARKED)
+		gate_forget(&key);
 	return true;
 }
 
@@ -540,11 +547,25 @@ static __always_inline void gate_restart(const struct gate_ref *g, struct gate_s
 	gate_count(st->recovered[GATE_RECOVERED_UNWOUND], op->live);
 	if (op->levels > 1)
 		gate_levels_forget(g->gate, self->id, op->levels);
-	gate_end(g, st, self->id, op->process, op->cpu, op->opened_ns, fresh->opened_ns,
+	gate_end(g, st, op, self->id, op->process, op->cpu, op->opened_ns, fresh->opened_ns,
 		 GATE_END_UNWOUND);
 	*op = *fresh;
 	op->busy = 1;
-	gate_begin(g, st, self, fresh->cpu, fresh->opened_ns);
+	gate_begin(g, st, self, op, fresh->cpu, fresh->opened_ns);
+}
+
+/* A function of its own, for its room on the stack. */
+static __noinline struct gate_opening *gate_insert(const struct gate_key *key,
+						   const struct gate_opening *fresh)
+{
+	struct gate_entry entry = {};
+
+	*(struct gate_opening *)&entry = *fresh;
+	if (bpf_map_update_elem(&openings, key, &entry, BPF_NOEXIST))
+		return NULL;
+	if (GATE_PARKS)
+		gate_count(gate_control.entries, 1);
+	return bpf_map_lookup_elem(&openings, key);
 }
 
 /*
@@ -606,15 +627,19 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 			*parked = fresh;
 			barrier();
 			parked->busy = 0;
-		} else if (bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
+			op = parked;
+		} else if (GATE_FRAMES) {
+			op = gate_insert(&key, &fresh);
+		} else if (!bpf_map_update_elem(&openings, &key, &fresh, BPF_NOEXIST)) {
+			op = &fresh;
+		}
+		if (!op) {
 			gate_count(st->no_room, 1);
 			return;
-		} else if (GATE_PARKS) {
-			gate_count(gate_control.entries, 1);
 		}
 		if (!GATE_FRAMES)
 			gate_count(gate_control.openings, 1);
-		gate_begin(g, st, self, fresh.cpu, fresh.opened_ns);
+		gate_begin(g, st, self, op, fresh.cpu, fresh.opened_ns);
 		return;
 	}
 
@@ -899,7 +924,10 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
 					__u64 max_open_ns, bool has_find_vma)
 {
-	struct gate_self self = {.id = id, .process = process, .has_find_vma = has_find_vma};
+	struct gate_self self = {.task = compat_current(),
+				 .id = id,
+				 .process = process,
+				 .has_find_vma = has_find_vma};
 	struct gate_key key = {.gate = gate, .id = id};
 	struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
 	__u32 cpu = bpf_get_smp_processor_id(), state = 0;

@@ -18,13 +18,17 @@ const volatile struct glitchrec_config frame_cfg = {};
 /* The part that the shared programs know. */
 #define cfg frame_cfg.shared
 
-int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now);
-int frame_thread_leave(__u32 id, __u32 how, __u64 now);
+struct gate_self;
+static __always_inline void frame_gate_begin(struct gate_opening *op, const struct gate_self *self,
+					     __u64 now);
+static __always_inline void frame_gate_end(struct gate_opening *op, __u32 id, __u32 cause,
+					   __u64 now);
 
-#define gate_frame_begin(id, process, arg, now) frame_thread_enter(id, process, arg, now)
-#define gate_frame_end(id, cause, now)		frame_thread_leave(id, cause, now)
-#define GATE_PARKS				frame_cfg.parks
-#define GATE_MAX_PARKED				FRAME_MAX_PARKED
+#define gate_frame_begin(op, self, now)	   frame_gate_begin(op, self, now)
+#define gate_frame_end(op, id, cause, now) frame_gate_end(op, id, cause, now)
+#define gate_entry			   frame_opening
+#define GATE_PARKS			   frame_cfg.parks
+#define GATE_MAX_PARKED			   FRAME_MAX_PARKED
 
 #include "compat.bpf.h"
 #include "loss.bpf.h"
@@ -47,7 +51,7 @@ static __always_inline void thread_gone(__u32 id, __u32 cause, bool all)
 	if (!(cfg.info.flags & GATE_F_FRAME) && (all || !(cfg.info.flags & GATE_F_KERNEL)) &&
 	    (frame_cfg.natural || frame_cfg.key == FRAME_BY_THREAD))
 		frame_thread_leave(id, cause | FRAME_WHOLE, bpf_ktime_get_ns());
-	if (frame_cfg.parks && all)
+	if (frame_cfg.parks == FRAME_PARKS && all)
 		frame_forget(&key);
 }
 
@@ -94,6 +98,9 @@ static __always_inline int point_begin(__u64 arg)
 	now = bpf_ktime_get_ns();
 	self = gate_current(false);
 	gate_count(st->entries, 1);
+	/* Nothing but this in most cases. */
+	if (frame_cfg.parks && frame_begin_again(&self, now))
+		return 0;
 	/* A system call that is entered while inside: its exit was missed. */
 	if ((cfg.info.flags & GATE_F_NO_NESTING) &&
 	    frame_thread_leave(self.id, FRAME_UNWOUND | FRAME_WHOLE, now))
@@ -114,6 +121,8 @@ static __always_inline int point_end(__u64 arg)
 		return 0;
 	now = bpf_ktime_get_ns();
 	self = gate_current(false);
+	if (frame_cfg.parks && frame_end_again(self.id, now))
+		return 0;
 	if (frame_cfg.natural) {
 		ended = frame_thread_leave(self.id, FRAME_ENDED, now);
 	} else {
@@ -249,6 +258,14 @@ static long scan_frame(struct bpf_map *map, struct frame_key *key, struct frame 
 	return 0;
 }
 
+static long scan_opening(struct bpf_map *map, struct gate_key *key, struct frame_opening *o,
+			 struct frame_scan *scan)
+{
+	struct frame_key frame = {.value = key->id};
+
+	return scan_frame(map, &frame, &o->frame, scan);
+}
+
 /*
  * Looks for frames that have just passed their deadline, when one may have: the frames that begin
  * after this look can't before a whole threshold is over.
@@ -260,7 +277,10 @@ static __always_inline void scan_frames(__u64 now)
 	if (*(volatile __s64 *)&frame_control.open <= 0 || now < frame_control.scan_ns)
 		return;
 	frame_control.scan_ns = now + frame_cfg.threshold_ns;
-	bpf_for_each_map_elem(&frames, scan_frame, &scan, 0);
+	if (frame_cfg.parks == FRAME_PARKS_INSIDE)
+		bpf_for_each_map_elem(&openings, scan_opening, &scan, 0);
+	else
+		bpf_for_each_map_elem(&frames, scan_frame, &scan, 0);
 	frame_control.scan_ns = scan.oldest + frame_cfg.threshold_ns;
 }
 

@@ -11,8 +11,9 @@ const volatile struct glitchrec_config frame_cfg = {};
 
 #define cfg frame_cfg.shared
 
-#define gate_frame_begin(id, process, arg, now) (void)0
-#define gate_frame_end(id, cause, now)		(void)0
+#define gate_frame_begin(op, self, now)	   (void)0
+#define gate_frame_end(op, id, cause, now) (void)0
+#define gate_entry			   frame_opening
 
 #include "compat.bpf.h"
 #include "gate.bpf.h"

@@ -80,10 +80,20 @@ struct frame {
 	char comm[SAMPLE_COMM_BYTES];
 };
 
-/*
- * Entries of `frames`, and of `openings`, that wait for their thread's next frame: beyond so many
- * in a map they are deleted instead.
- */
+/* Whether entries of threads are kept from one frame to the next. */
+enum frame_parks {
+	FRAME_PARKS_NOT,
+	FRAME_PARKS,	    /* in map `frames` */
+	FRAME_PARKS_INSIDE, /* of a user function: the frame is in its thread's opening */
+};
+
+/* Map `openings`, as glitchrec has it. */
+struct frame_opening {
+	struct gate_opening opening;
+	struct frame frame; /* FRAME_PARKS_INSIDE */
+};
+
+/* Entries that wait for their thread's next frame: beyond so many they are deleted instead. */
 #define FRAME_MAX_PARKED 8192
 
 /* Map `frame_threads`: the frame that a thread is inside, where that is not named by the thread. */
@@ -138,7 +148,7 @@ struct frame_notice {
 /* Shared words, in a section of their own that user space has mapped. */
 struct frame_control {
 	__s64 open;    /* frames */
-	__s64 entries; /* of map `frames`, if they park: those that are over among them */
+	__s64 entries; /* of map `frames`, FRAME_PARKS: those that are over among them */
 	__s64 passed;  /* of those, with `passed` set: arm mode keeps samples while this is not 0 */
 	__u64 scan_ns; /* no deadline passes before this: the tick need not look */
 	__u32 begun;   /* a frame began since the reader reset this */

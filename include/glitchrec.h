@@ -20,7 +20,7 @@ struct glitchrec_config {
 	__u32 natural;	 /* the end belongs to the begin of the same thread */
 	__u32 keep_all;	 /* flight mode: every sample is kept */
 	__u32 watch_arm; /* ticks look for frames past their deadline */
-	__u32 parks;	 /* entries of threads are kept from one frame to the next */
+	__u32 parks;	 /* enum frame_parks */
 };
 
 _Static_assert(sizeof(struct glitchrec_config) == 120 + 3 * 16 + 8 + 24, "shared by both sides");

@@ -15,6 +15,7 @@
 
 #include "attach_filter.h"
 #include "bpfvar.h"
+#include "frame.h"
 #include "objectfile.h"
 #include "loghist.h"
 #include "strbuf.h"
@@ -841,18 +842,21 @@ int attach_watchdog(struct attach *a, uint64_t now_ns)
 	uint64_t max_open_ns = a->plan->config.max_open_ns;
 	int fd = attach_map_fd(a, "openings"), err = 0;
 	struct gate_key key, next, *at = NULL;
-	struct gate_opening op;
+	union {
+		struct gate_opening opening;
+		struct frame_opening frame; /* glitchrec's, which begins with the same */
+	} v;
 
 	if (!max_open_ns)
 		return 0;
 	while (!bpf_map_get_next_key(fd, at, &next)) {
 		key = next;
 		at = &key;
-		if (bpf_map_lookup_elem(fd, &key, &op) || now_ns < op.opened_ns ||
-		    now_ns - op.opened_ns <= max_open_ns)
+		if (bpf_map_lookup_elem(fd, &key, &v) || now_ns < v.opening.opened_ns ||
+		    now_ns - v.opening.opened_ns <= max_open_ns)
 			continue;
 		/* The kernel side checks that it is still this opening. */
-		const uint64_t args[] = {key.gate, key.id, op.opened_ns};
+		const uint64_t args[] = {key.gate, key.id, v.opening.opened_ns};
 		int one = attach_run(a, "force_close", args, 3);
 
 		err = one ? one : err;

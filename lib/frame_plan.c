@@ -118,7 +118,9 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 	c->natural = is_natural(&o->common.gates[0].spec);
 	c->keep_all = (o->mode & GLITCH_MODE_FLIGHT) != 0;
 	c->watch_arm = (o->mode & GLITCH_MODE_ARM) && o->threshold_ns;
-	c->parks = is_own(o);
+	if (is_own(o))
+		c->parks =
+			plan->gates[0].info.flags & GATE_F_FRAME ? FRAME_PARKS_INSIDE : FRAME_PARKS;
 	plan->gates[0].info.scope = GATE_SCOPE_FRAME;
 	err = plan_where(plan, &where, &command, f);
 	if (!err && o->key == FRAME_KEY_ARG)

@@ -14,6 +14,7 @@ struct frames {
 	struct ring_buffer *notices;
 	struct frame_control *control; /* shared with the kernel side */
 	int frames_fd, blocks_fd;
+	bool inside; /* frames_fd is that of openings */
 
 	int (*fn)(const struct frame_notice *n, void *arg);
 	void *arg;
@@ -29,7 +30,7 @@ static int on_notice(void *ctx, void *data, size_t bytes)
 	return fr->fn(n, fr->arg);
 }
 
-int frames_new(struct attach *a, struct frames **out)
+int frames_new(struct attach *a, enum frame_parks parks, struct frames **out)
 {
 	struct frames *fr = calloc(1, sizeof(*fr));
 	int err = 0;
@@ -37,7 +38,8 @@ int frames_new(struct attach *a, struct frames **out)
 	if (!fr)
 		return -ENOMEM;
 	fr->attach = a;
-	fr->frames_fd = attach_map_fd(a, "frames");
+	fr->inside = parks == FRAME_PARKS_INSIDE;
+	fr->frames_fd = attach_map_fd(a, fr->inside ? "openings" : "frames");
 	fr->blocks_fd = attach_map_fd(a, "blocks");
 	fr->control = attach_memory(a, ".data.frames", sizeof(*fr->control));
 	if (!fr->control)
@@ -79,6 +81,25 @@ int frames_notices(struct frames *fr, int (*fn)(const struct frame_notice *n, vo
 	return n < 0 ? n : 0;
 }
 
+/* A map's key: the two kinds of keys have different sizes. */
+union entry_key {
+	struct frame_key frame;
+	struct gate_key opening;
+};
+
+static bool read_entry(const struct frames *fr, const struct frame_key *key, struct frame *f)
+{
+	struct gate_key opening = {.id = key->value};
+	struct frame_opening o;
+
+	if (!fr->inside)
+		return !bpf_map_lookup_elem(fr->frames_fd, key, f);
+	if (bpf_map_lookup_elem(fr->frames_fd, &opening, &o))
+		return false;
+	*f = o.frame;
+	return true;
+}
+
 /*
  * An entry is copied while it may be used for its thread's next frame: begin and depth belong
  * together if the begin is still the same in a second copy, since it is written before the depth.
@@ -87,23 +108,26 @@ static bool read_frame(const struct frames *fr, const struct frame_key *key, str
 {
 	uint64_t begin_ns;
 
-	if (bpf_map_lookup_elem(fr->frames_fd, key, f) || f->depth <= 0)
+	if (!read_entry(fr, key, f) || f->depth <= 0)
 		return false;
 	begin_ns = f->begin_ns;
-	return !bpf_map_lookup_elem(fr->frames_fd, key, f) && f->depth > 0 &&
-	       f->begin_ns == begin_ns;
+	return read_entry(fr, key, f) && f->depth > 0 && f->begin_ns == begin_ns;
 }
 
 int frames_each(struct frames *fr,
 		int (*fn)(const struct frame_key *key, const struct frame *f, void *arg), void *arg)
 {
-	struct frame_key key, next, *at = NULL;
+	union entry_key last, next, *at = NULL;
 	struct frame f;
 	int n = 0, err;
 
 	while (!bpf_map_get_next_key(fr->frames_fd, at, &next)) {
-		key = next;
-		at = &key;
+		struct frame_key key = {.value = next.opening.id};
+
+		if (!fr->inside)
+			key = next.frame;
+		last = next;
+		at = &last;
 		if (!read_frame(fr, &key, &f))
 			continue;
 		n++;

@@ -17,8 +17,8 @@
 
 struct frames;
 
-/* 0 or a negative errno. */
-int frames_new(struct attach *a, struct frames **out);
+/* parks is what the plan says. 0 or a negative errno. */
+int frames_new(struct attach *a, enum frame_parks parks, struct frames **out);
 void frames_free(struct frames *fr);
 
 /* Readable when there are notices. */

@@ -224,7 +224,8 @@ int recorder_attach(struct recorder *r, struct failure *f)
 				      r->command_pid, &r->unwinding, f);
 	if (err)
 		return err;
-	err = frames_new(session_attachment(r->session), &r->frames);
+	err = frames_new(session_attachment(r->session), r->opts.frame_plan->config.parks,
+			 &r->frames);
 	if (!err)
 		err = session_watch_fd(r->session, frames_fd(r->frames));
 	return err ? failure_set(f, EXIT_RUN, err, "cannot watch the frames: %s", strerror(-err))
