@@ -203,6 +203,7 @@ static __always_inline void frame_fill(struct frame *f, struct task_struct *task
 	f->process = process;
 	f->cpu = bpf_get_smp_processor_id();
 	f->blocked = 0;
+	f->slot = frame_control.turns & (FRAME_SLOTS - 1);
 	f->pid = process;
 	f->tid = id & GATE_ID_IDLE ? 0 : id;
 	if (frame_cfg.shared.pidns_inum) {
@@ -214,13 +215,24 @@ static __always_inline void frame_fill(struct frame *f, struct task_struct *task
 	f->depth = 1;
 }
 
-static __always_inline void frame_begun(__u32 process)
+static __always_inline void frame_count_open(__u32 slot, __s64 n)
+{
+	gate_count(frame_control.open[slot & (FRAME_SLOTS - 1)], n);
+}
+
+static __always_inline bool frame_any_open(void)
+{
+	return *(volatile __s64 *)&frame_control.open[0] > 0 ||
+	       *(volatile __s64 *)&frame_control.open[1] > 0;
+}
+
+static __always_inline void frame_begun(__u32 slot, __u32 process)
 {
 	struct gate_stats *st = gate_stats_of(0);
 
 	if (st)
 		gate_count(st->opens, 1);
-	gate_count(frame_control.open, 1);
+	frame_count_open(slot, 1);
 	if (!frame_control.begun)
 		frame_control.begun = 1;
 	if (frame_control.want_notice) {
@@ -252,7 +264,7 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 		}
 		if (f) {
 			frame_fill(f, compat_current(), id, process, now);
-			frame_begun(process);
+			frame_begun(f->slot, process);
 			return 1;
 		}
 	}
@@ -282,7 +294,7 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 		gate_count(frame_control.entries, 1);
 	if (frame_outlives_threads())
 		frame_process_count(process, 1);
-	frame_begun(process);
+	frame_begun(fresh.slot, process);
 	return 1;
 }
 
@@ -359,7 +371,7 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
 	struct frame *f = frame_of(&key);
-	__u32 cause = how & 7, opener, process;
+	__u32 cause = how & 7, opener, process, slot;
 	struct frame_notice *n = NULL;
 	__u64 begin, told = 0;
 	bool late, passed, blocked;
@@ -370,10 +382,11 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 		return 1;
 	/* A barrier: whoever says after this that it has passed finds out that it is over. */
 	if (frame_cfg.parks)
-		gate_count(frame_control.open, -1);
+		frame_count_open(f->slot, -1);
 	begin = f->begin_ns;
 	opener = f->opener;
 	process = f->process;
+	slot = f->slot;
 	passed = frame_has_passed(f);
 	blocked = f->blocked;
 	if (now < begin)
@@ -402,7 +415,7 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 	}
 	frame_account(begin, now, cause, late, told);
 	if (!frame_cfg.parks)
-		gate_count(frame_control.open, -1);
+		frame_count_open(slot, -1);
 	else if (frame_cfg.parks == FRAME_PARKS &&
 		 *(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
 		frame_forget(&key);
@@ -438,10 +451,10 @@ static __always_inline bool frame_end_short(struct frame *f, const struct frame_
 	    *(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
 		return false;
 	f->depth = 0;
-	gate_count(frame_control.open, -1); /* a barrier, as in frame_leave() */
+	frame_count_open(f->slot, -1); /* a barrier, as in frame_leave() */
 	if (frame_has_passed(f) && !bpf_map_delete_elem(&frames_passed, key))
 		gate_count(frame_control.passed, -1);
-	if (*(volatile __u32 *)&f->blocked) {
+	if (*(volatile __u16 *)&f->blocked) {
 		__u32 opener = f->opener;
 
 		bpf_map_delete_elem(&blocks, &opener);
@@ -459,7 +472,7 @@ static __always_inline bool frame_begin_again(const struct gate_self *self, __u6
 	if (!f || f->depth > 0)
 		return false;
 	frame_fill(f, self->task, self->id, self->process, now);
-	frame_begun(self->process);
+	frame_begun(f->slot, self->process);
 	return true;
 }
 
@@ -604,7 +617,7 @@ static __always_inline void frame_gate_begin(struct gate_opening *op, const stru
 
 	if (frame_cfg.parks == FRAME_PARKS_INSIDE && f->depth <= 0) {
 		frame_fill(f, self->task, self->id, self->process, now);
-		frame_begun(self->process);
+		frame_begun(f->slot, self->process);
 	} else {
 		frame_thread_enter(self->id, self->process, self->arg, now);
 	}

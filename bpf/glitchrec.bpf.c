@@ -274,7 +274,7 @@ static __always_inline void scan_frames(__u64 now)
 {
 	struct frame_scan scan = {.now = now, .oldest = now};
 
-	if (*(volatile __s64 *)&frame_control.open <= 0 || now < frame_control.scan_ns)
+	if (!frame_any_open() || now < frame_control.scan_ns)
 		return;
 	frame_control.scan_ns = now + frame_cfg.threshold_ns;
 	if (frame_cfg.parks == FRAME_PARKS_INSIDE)
@@ -304,7 +304,7 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	}
 	self = gate_current(has_find_vma);
 	/* Finds out that a function was left without notice. */
-	if ((cfg.info.flags & GATE_F_FRAME) && *(volatile __s64 *)&frame_control.open) {
+	if ((cfg.info.flags & GATE_F_FRAME) && frame_any_open()) {
 		if (user_mode)
 			user_sp = ctx->sp;
 		if (has_find_vma)
@@ -404,7 +404,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	__u64 now;
 	__u32 id;
 
-	if (*(volatile __s64 *)&frame_control.open <= 0)
+	if (!frame_any_open())
 		return 0;
 	prev = (void *)ctx->args[1];
 	next = (void *)ctx->args[2];

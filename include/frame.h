@@ -76,7 +76,8 @@ struct frame {
 	__u32 process;	 /* its thread group, likewise */
 	__u32 pid, tid;	 /* of the same thread, in the reader's pid namespace */
 	__u32 cpu;	 /* where it began */
-	__u32 blocked;	 /* its opener has left the CPU inside */
+	__u16 blocked;	 /* its opener has left the CPU inside */
+	__u16 slot;	 /* in frame_control.open */
 	char comm[SAMPLE_COMM_BYTES];
 };
 
@@ -145,9 +146,18 @@ struct frame_notice {
 	struct frame_stack stack; /* of the longest block */
 };
 
+#define FRAME_SLOTS 2
+
 /* Shared words, in a section of their own that user space has mapped. */
 struct frame_control {
-	__s64 open;    /* frames */
+	/*
+	 * Open frames, by how often the reader had turned when they began: it turns when none are
+	 * left of those that began before it turned last. So one look at this tells whether any
+	 * frame has been open for so long.
+	 */
+	__s64 open[FRAME_SLOTS];
+	__u32 turns;
+	__u32 pad;
 	__s64 entries; /* of map `frames`, FRAME_PARKS: those that are over among them */
 	__s64 passed;  /* of those, with `passed` set: arm mode keeps samples while this is not 0 */
 	__u64 scan_ns; /* no deadline passes before this: the tick need not look */

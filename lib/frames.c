@@ -158,7 +158,20 @@ bool frames_block(const struct frames *fr, const struct frame *f, struct frame_b
 
 bool frames_any(const struct frames *fr)
 {
-	return __atomic_load_n(&fr->control->open, __ATOMIC_SEQ_CST) > 0;
+	for (int i = 0; i < FRAME_SLOTS; i++)
+		if (__atomic_load_n(&fr->control->open[i], __ATOMIC_SEQ_CST) > 0)
+			return true;
+	return false;
+}
+
+bool frames_turn(struct frames *fr)
+{
+	uint32_t turns = fr->control->turns, before = (turns + 1) % FRAME_SLOTS;
+
+	if (__atomic_load_n(&fr->control->open[before], __ATOMIC_SEQ_CST) > 0)
+		return false;
+	__atomic_store_n(&fr->control->turns, turns + 1, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 bool frames_begun(struct frames *fr)

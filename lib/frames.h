@@ -43,6 +43,11 @@ bool frames_block(const struct frames *fr, const struct frame *f, struct frame_b
 
 /* Whether any frame is open. */
 bool frames_any(const struct frames *fr);
+/*
+ * Whether all frames that were open when this last returned true are over. (One that was beginning
+ * then may be counted with either.) Looks at memory only.
+ */
+bool frames_turn(struct frames *fr);
 /* Whether one has begun since the last call. */
 bool frames_begun(struct frames *fr);
 /* The next frame that begins gives notice, once. */

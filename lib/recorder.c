@@ -18,8 +18,12 @@
  */
 #define SETTLE_NS 5000000ull
 
-/* Open frames are not looked at more often than this, however short the threshold. */
-#define MIN_LOOK_NS 10000000ull
+/*
+ * Open frames are not looked at more often than this, however short the threshold: a wake-up takes
+ * some 50 us. Arm mode can depend on the look, and waits for it with nothing stored.
+ */
+#define MIN_LOOK_NS	50000000ull
+#define MIN_ARM_LOOK_NS 10000000ull
 
 /* A frame that passed a deadline point hangs if it is still open after that. */
 #define HANG_NS 100000000ull
@@ -97,8 +101,9 @@ static void on_settled(uint64_t time_ns, void *arg)
 static uint64_t look_every(const struct glitch_opts *o)
 {
 	uint64_t ns = o->threshold_ns ? o->threshold_ns : o->common.max_open_ns / 4;
+	uint64_t min = o->mode & GLITCH_MODE_ARM ? MIN_ARM_LOOK_NS : MIN_LOOK_NS;
 
-	return ns && ns < MIN_LOOK_NS ? MIN_LOOK_NS : ns;
+	return ns && ns < min ? min : ns;
 }
 
 int recorder_object(const struct glitch_opts *opts, const void *api, size_t api_bytes,
@@ -421,6 +426,17 @@ static void find_unnoticed(struct recorder *r, uint64_t now)
 }
 
 /*
+ * Whether a frame may be late: not if all those are over that were open at the last look but one,
+ * or earlier. Then there is no need to go through the map.
+ */
+static int look_at_open(struct recorder *r, uint64_t now)
+{
+	struct look look = {.r = r, .now = now};
+
+	return frames_turn(r->frames) ? 0 : frames_each(r->frames, look_at, &look);
+}
+
+/*
  * Looks at the open frames. There is one look in a threshold at most, and none while no frame is
  * open: then the next one that begins wakes us. That waking takes the place of a look, so that
  * frames that come and go cannot wake us more often than once in a threshold on the average: each
@@ -428,16 +444,15 @@ static void find_unnoticed(struct recorder *r, uint64_t now)
  */
 static void look(struct recorder *r, uint64_t now)
 {
-	struct look look = {.r = r, .now = now};
 	bool begun = frames_begun(r->frames);
-	int n = frames_each(r->frames, look_at, &look);
+	int n = look_at_open(r, now);
 
 	if (n < 0)
 		r->err = n;
 	find_unnoticed(r, now);
 	r->next_look_ns = (now > r->next_look_ns ? now : r->next_look_ns) + r->look_ns;
 	r->watching = true;
-	if (n || begun)
+	if (begun || frames_any(r->frames))
 		return;
 	frames_want_notice(r->frames, true);
 	if (frames_any(r->frames) || frames_begun(r->frames))

@@ -60,7 +60,7 @@ setup_file()
 @test "--max-glitches: the others have a line that says why" {
 	gr_ok -g "u:$W/frames:frame" --threshold 10ms --max-glitches 5 -- "$W/frames" -t 500 many
 	[ "$(find "$T/gl" -name '0*.folded' | wc -l)" -eq 5 ] || fail "not 5 files"
-	[ "$(glitches 'select(.unsaved == "max_glitches")' | wc -l)" -eq $(($(field .glitches) - 5)) ] ||
+	[ "$(over 'select(.unsaved == "max_glitches")' | wc -l)" -eq $(($(field .glitches) - 5)) ] ||
 		fail "not explained"
 }
 
