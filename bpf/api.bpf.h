@@ -26,6 +26,7 @@
 #define frame_enter	   samplegate_frame_enter
 #define frame_leave	   samplegate_frame_leave
 #define frame_pass	   samplegate_frame_pass
+#define frame_places	   samplegate_frame_places
 #define frame_processes	   samplegate_frame_processes
 #define frame_thread_enter samplegate_frame_thread_enter
 #define frame_thread_leave samplegate_frame_thread_leave

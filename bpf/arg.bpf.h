@@ -38,12 +38,29 @@ static __always_inline __u64 arg_of_function(const struct pt_regs *ctx, __u32 in
 	}
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct frame_place);
+	__type(value, struct frame_arg);
+} frame_places SEC(".maps");
+
 /* At a uprobe, USDT point or kprobe. */
 static __always_inline __u64 arg_from_regs(const struct pt_regs *ctx,
 					   const volatile struct frame_arg *arg)
 {
 	__u64 v = 0, addr;
 
+	if (arg->kind == FRAME_ARG_PLACE) {
+		struct frame_place at = {
+			.point = arg->index,
+			.offset = ctx->ip % FRAME_PLACE_PAGE,
+		};
+
+		arg = bpf_map_lookup_elem(&frame_places, &at);
+		if (!arg)
+			return 0;
+	}
 	switch (arg->kind) {
 	case FRAME_ARG_ABI:
 		return arg_of_function(ctx, arg->index);

@@ -39,6 +39,7 @@ enum frame_arg_kind {
 	FRAME_ARG_CONST, /* disp */
 	FRAME_ARG_REG,	 /* USDT: register `base`, its lowest `bytes` */
 	FRAME_ARG_MEM,	 /* USDT: `bytes` at base + index * scale + disp */
+	FRAME_ARG_PLACE, /* USDT: it depends on the place, see map `frame_places`; index: point */
 };
 
 struct frame_arg {
@@ -51,6 +52,17 @@ struct frame_arg {
 	__u8 scale;
 	__u8 pad[2];
 };
+
+/*
+ * Map `frame_places`, of struct frame_arg: the places of one USDT point that have an argument in
+ * different registers. A file is mapped by whole pages, so the address within the page is known.
+ */
+struct frame_place {
+	__u32 point; /* 0 begin, 1 end, 2 deadline */
+	__u32 offset;
+};
+
+#define FRAME_PLACE_PAGE 4096u
 
 /* Why a frame ended. The first are enum gate_recovery: its end point was never reached. */
 enum frame_cause {

@@ -211,6 +211,13 @@ static int fill_maps(struct attach *a, struct failure *f)
 		for (size_t j = 0; j < g->n_ranges && !err; j++, range++)
 			err = put(a, "gate_ranges", &range, &g->ranges[j]);
 	}
+	for (size_t i = 0; i < a->object.n_values && !err; i++) {
+		const struct attach_values *v = &a->object.values[i];
+
+		for (size_t j = 0; j < v->n && !err; j++)
+			err = put(a, v->map, (const char *)v->keys + j * v->key_bytes,
+				  (const char *)v->values + j * v->value_bytes);
+	}
 	for (size_t i = 0; i < p->opts->n_tids && !err; i++)
 		err = put(a, "targets", &p->opts->tids[i], &thread);
 	for (size_t i = 0; i < p->opts->n_pids && !err; i++) {

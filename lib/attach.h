@@ -22,6 +22,13 @@ struct attach_map_size {
 	uint32_t max_entries;
 };
 
+/* What a map of its own is filled with: n keys and values in a row each. */
+struct attach_values {
+	const char *map;
+	const void *keys, *values;
+	size_t key_bytes, value_bytes, n;
+};
+
 /* A tool's BPF object, and what it has beyond gatedprof's: zero and NULL for nothing. */
 struct attach_object {
 	const void *elf;
@@ -32,6 +39,8 @@ struct attach_object {
 	/* Sizes of its own maps. */
 	const struct attach_map_size *maps;
 	size_t n_maps;
+	const struct attach_values *values;
+	size_t n_values;
 	/* Programs to load that serve all gates. */
 	const char *const *programs;
 	size_t n_programs;

@@ -177,12 +177,59 @@ static int find_field(const char *category, const char *name, unsigned int index
 	return err;
 }
 
-static int find_usdt(const struct gate_point *point, unsigned int index,
-		     const struct gates_where *where, struct frame_arg *out, struct failure *f)
+static int add_place(struct frame_places *places, size_t first, const struct frame_place *place,
+		     const struct frame_arg *arg)
 {
+	for (size_t i = first; i < places->n; i++)
+		if (places->places[i].offset == place->offset)
+			return memcmp(&places->args[i], arg, sizeof(*arg)) ? -EXDEV : 0;
+	if (places->n == FRAME_MAX_PLACES)
+		return -E2BIG;
+	places->places[places->n] = *place;
+	places->args[places->n++] = *arg;
+	return 0;
+}
+
+int frame_arg_of_places(const struct usdt_probe *probes, size_t n, unsigned int index,
+			uint32_t point, struct frame_arg *out, struct frame_places *places)
+{
+	struct frame_arg arg, common = {};
+	size_t first = places->n;
+	bool differ = false;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		struct frame_place place = {
+			.point = point,
+			.offset = probes[i].vaddr % FRAME_PLACE_PAGE,
+		};
+
+		err = frame_arg_of_usdt(probes[i].args, index, &arg);
+		if (err)
+			break;
+		if (!i)
+			common = arg;
+		differ |= memcmp(&arg, &common, sizeof(arg)) != 0;
+		err = add_place(places, first, &place, &arg);
+		/* As long as they are all the same it does not matter where they are. */
+		if (!differ && err == -E2BIG)
+			err = 0;
+	}
+	if (err || !differ)
+		places->n = first;
+	if (err)
+		return err;
+	*out = differ ? (struct frame_arg){.kind = FRAME_ARG_PLACE, .index = point} : common;
+	return 0;
+}
+
+static int find_usdt(const struct frame_arg_point *at, unsigned int index,
+		     const struct gates_where *where, struct frame_arg *out,
+		     struct frame_places *places, struct failure *f)
+{
+	const struct gate_point *point = at->point;
 	struct usdt_probe *probes = NULL;
 	struct elffile *elf = NULL;
-	struct frame_arg arg;
 	char *path = NULL;
 	size_t n = 0;
 	int err = gates_find_file(point->path, where, &path, f);
@@ -192,22 +239,19 @@ static int find_usdt(const struct gate_point *point, unsigned int index,
 	err = elffile_open(path, 0, &elf);
 	if (!err)
 		err = usdt_find(elf, point->provider, point->func, &probes, &n);
-	for (size_t i = 0; i < n && !err; i++) {
-		err = frame_arg_of_usdt(probes[i].args, index, &arg);
-		if (!err && i && memcmp(&arg, out, sizeof(arg)))
-			err = -EXDEV;
-		if (!err)
-			*out = arg;
-	}
+	if (!err)
+		err = frame_arg_of_places(probes, n, index, at->number, out, places);
 	free(probes);
 	elffile_free(elf);
 	free(path);
 	return err;
 }
 
-int frame_arg_find(const struct gate_point *point, const char *option, unsigned int index,
-		   const struct gates_where *where, struct frame_arg *out, struct failure *f)
+int frame_arg_find(const struct frame_arg_point *at, unsigned int index,
+		   const struct gates_where *where, struct frame_arg *out,
+		   struct frame_places *places, struct failure *f)
 {
+	const struct gate_point *point = at->point;
 	char event[128];
 	int err = 0;
 
@@ -225,7 +269,7 @@ int frame_arg_find(const struct gate_point *point, const char *option, unsigned 
 		err = find_field(point->provider, point->func, index, where, out);
 		break;
 	case POINT_USDT:
-		err = find_usdt(point, index, where, out, f);
+		err = find_usdt(at, index, where, out, places, f);
 		break;
 	default:
 		err = -EINVAL;
@@ -233,10 +277,13 @@ int frame_arg_find(const struct gate_point *point, const char *option, unsigned 
 	}
 	if (!err || err == -ENOMEM)
 		return err;
-	return failure_set(f, EXIT_WRONG_USAGE, err, "--key arg%u at %s '%s': %s", index, option,
-			   point->func,
-			   err == -ENOENT   ? "it has not so many arguments"
-			   : err == -EXDEV  ? "its places have that argument in different registers"
+	return failure_set(f, EXIT_WRONG_USAGE, err, "--key arg%u at %s '%s': %s", index,
+			   at->option, point->func,
+			   err == -ENOENT ? "it has not so many arguments"
+			   : err == -EXDEV
+				   ? "two places that have it in different registers are at "
+				     "the same offset in a page"
+			   : err == -E2BIG  ? "too many places have it in different registers"
 			   : err == -EINVAL ? "that one is no number that can be read there"
 					    : strerror(-err));
 }

@@ -47,20 +47,23 @@ static bool is_own(const struct glitch_opts *o)
 }
 
 static int find_args(const struct glitch_opts *o, const struct gates_where *where,
-		     struct glitchrec_config *c, struct failure *f)
+		     struct frame_plan *fp, struct failure *f)
 {
 	const struct gate_spec *frame = &o->common.gates[0].spec;
+	const struct frame_arg_point begin = {&frame->begin, "the begin of -g", 0},
+				     end = {&frame->end, "the end of -g", 1},
+				     deadline = {&o->deadline.begin, "--deadline", 2};
+	struct glitchrec_config *c = &fp->config;
 	int err;
 
 	c->key_of_process =
 		in_user_context(&frame->begin) && (!frame->pair || in_user_context(&frame->end));
-	err = frame_arg_find(&frame->begin, "the begin of -g", o->key_arg, where, &c->begin_arg, f);
+	err = frame_arg_find(&begin, o->key_arg, where, &c->begin_arg, &fp->places, f);
 	if (!err && frame->pair)
-		err = frame_arg_find(&frame->end, "the end of -g", o->key_arg, where, &c->end_arg,
-				     f);
+		err = frame_arg_find(&end, o->key_arg, where, &c->end_arg, &fp->places, f);
 	if (!err && o->has_deadline)
-		err = frame_arg_find(&o->deadline.begin, "--deadline", o->key_arg, where,
-				     &c->deadline_arg, f);
+		err = frame_arg_find(&deadline, o->key_arg, where, &c->deadline_arg, &fp->places,
+				     f);
 	return err;
 }
 
@@ -83,9 +86,10 @@ static int add_deadline(const struct glitch_opts *o, const struct gates_where *w
 static void size_maps(struct frame_plan *fp)
 {
 	const struct attach_map_size maps[FRAME_PLAN_MAPS] = {
-		{"frames", MAX_FRAMES},	       {"frame_threads", MAX_FRAMES},
-		{"frames_passed", MAX_FRAMES}, {"frame_processes", MAX_FRAMES},
-		{"blocks", MAX_BLOCKS},	       {"notices", NOTICE_BYTES},
+		{"frames", MAX_FRAMES},		{"frame_threads", MAX_FRAMES},
+		{"frames_passed", MAX_FRAMES},	{"frame_processes", MAX_FRAMES},
+		{"blocks", MAX_BLOCKS},		{"notices", NOTICE_BYTES},
+		{"frame_places", fp->places.n},
 	};
 
 	memcpy(fp->maps, maps, sizeof(maps));
@@ -124,18 +128,28 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 	plan->gates[0].info.scope = GATE_SCOPE_FRAME;
 	err = plan_where(plan, &where, &command, f);
 	if (!err && o->key == FRAME_KEY_ARG)
-		err = find_args(o, &where, c, f);
+		err = find_args(o, &where, fp, f);
 	if (!err && o->has_deadline)
 		err = add_deadline(o, &where, plan, fp, f);
 	free(command);
 	if (err)
 		return err;
 	size_maps(fp);
+	fp->values = (struct attach_values){
+		.map = "frame_places",
+		.keys = fp->places.places,
+		.values = fp->places.args,
+		.key_bytes = sizeof(fp->places.places[0]),
+		.value_bytes = sizeof(fp->places.args[0]),
+		.n = fp->places.n,
+	};
 	fp->object = (struct attach_object){
 		.config = (const char *)c + sizeof(c->shared),
 		.config_bytes = sizeof(*c) - sizeof(c->shared),
 		.maps = fp->maps,
 		.n_maps = FRAME_PLAN_MAPS,
+		.values = &fp->values,
+		.n_values = 1,
 		.programs = programs,
 		.n_programs = sizeof(programs) / sizeof(programs[0]),
 	};

@@ -6,16 +6,19 @@
 
 #include "attach.h"
 #include "failure.h"
+#include "frame_arg.h"
 #include "glitch_opts.h"
 #include "glitchrec.h"
 #include "plan.h"
 
-#define FRAME_PLAN_MAPS 6
+#define FRAME_PLAN_MAPS 7
 
 struct frame_plan {
 	struct glitchrec_config config; /* what follows .shared; that is the plan's */
 	struct opts_gate deadline;	/* borrows from the options */
 	struct attach_map_size maps[FRAME_PLAN_MAPS];
+	struct frame_places places;
+	struct attach_values values;
 	struct attach_object object; /* all but the ELF file; points into this struct */
 	uint64_t ring_bytes;	     /* of each CPU's flight recorder */
 	uint64_t history_ns;	     /* how long that lasts, about; UINT64_MAX: not known */
