@@ -188,6 +188,18 @@ setup_file()
 	is .abandoned 0
 }
 
+@test "a USDT point's argument in another register at each of its places: 37 keys" {
+	gr_ok -q -g "U:$W/usdt:sgtest:moved_begin..U:$W/usdt:sgtest:moved_end" --key arg0 \
+		--threshold 10us -- "$W/usdt"
+	is .frames 37
+	is .glitches 37
+	is .unbalanced 0
+	is .abandoned 0
+	over .key.value | sort -u >"$T/keys"
+	printf '"0x%x"\n' {0..36} | sort -u | diff - "$T/keys" >"$T/differences" ||
+		fail "other keys: $(cat "$T/differences")"
+}
+
 @test "an argument where there is none: said at the start" {
 	local spec
 

@@ -11,6 +11,7 @@
 
 #include "frame_arg.h"
 #include "gate.h"
+#include "usdt.h"
 
 static void is(const char *args, unsigned int index, struct frame_arg want)
 {
@@ -160,12 +161,107 @@ static void tracepoint_fields(void **state)
 	assert_int_equal(got.disp, 42);
 }
 
+static struct frame_arg reg(uint8_t base)
+{
+	return (struct frame_arg){.kind = FRAME_ARG_REG, .bytes = 8, .base = base};
+}
+
+static void usdt_places_alike(void **state)
+{
+	const struct usdt_probe probes[] = {{.vaddr = 0x1010, .args = "8@%rax 8@%rdi"},
+					    {.vaddr = 0x2010, .args = "8@%rcx 8@%rdi"}};
+	struct frame_places places = {.n = 3};
+	struct frame_arg got, want = reg(7);
+
+	(void)state;
+	assert_int_equal(frame_arg_of_places(probes, 2, 1, 0, &got, &places), 0);
+	assert_memory_equal(&got, &want, sizeof(got));
+	assert_int_equal(places.n, 3);
+}
+
+static void usdt_places_that_differ(void **state)
+{
+	/* The third is as the first at the same offset, which is no contradiction. */
+	const struct usdt_probe probes[] = {{.vaddr = 0x1010, .args = "8@%rdi"},
+					    {.vaddr = 0x2fff, .args = "8@%rbx"},
+					    {.vaddr = 0x5010, .args = "8@%rdi"}};
+	struct frame_arg got, rdi = reg(7), rbx = reg(3);
+	struct frame_places places = {};
+
+	(void)state;
+	/* Another point's place at the same offset. */
+	places.places[0] = (struct frame_place){.point = 0, .offset = 0x10};
+	places.args[0] = rbx;
+	places.n = 1;
+	assert_int_equal(frame_arg_of_places(probes, 3, 0, 1, &got, &places), 0);
+	assert_int_equal(got.kind, FRAME_ARG_PLACE);
+	assert_int_equal(got.index, 1);
+	assert_int_equal(places.n, 3);
+	assert_int_equal(places.places[1].point, 1);
+	assert_int_equal(places.places[1].offset, 0x10);
+	assert_memory_equal(&places.args[1], &rdi, sizeof(rdi));
+	assert_int_equal(places.places[2].point, 1);
+	assert_int_equal(places.places[2].offset, 0xfff);
+	assert_memory_equal(&places.args[2], &rbx, sizeof(rbx));
+}
+
+static void usdt_places_refused(void **state)
+{
+	const struct usdt_probe clash[] = {{.vaddr = 0x1010, .args = "8@%rdi"},
+					   {.vaddr = 0x2011, .args = "8@%rdi"},
+					   {.vaddr = 0x3010, .args = "8@%rbx"}};
+	const struct usdt_probe lacks[] = {{.vaddr = 0x1010, .args = "8@%rdi"},
+					   {.vaddr = 0x2020, .args = "8@%rbx"},
+					   {.vaddr = 0x3030, .args = ""}};
+	struct frame_arg got = {.disp = 42};
+	struct frame_places places = {.n = 1};
+
+	(void)state;
+	assert_int_equal(frame_arg_of_places(clash, 3, 0, 0, &got, &places), -EXDEV);
+	assert_int_equal(frame_arg_of_places(lacks, 3, 0, 0, &got, &places), -ENOENT);
+	assert_int_equal(got.disp, 42);
+	assert_int_equal(places.n, 1);
+}
+
+static void usdt_places_many(void **state)
+{
+	static struct usdt_probe probes[FRAME_MAX_PLACES + 2];
+	struct frame_places places = {};
+	struct frame_arg got, want = reg(7);
+	const size_t n = FRAME_MAX_PLACES + 2;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		probes[i].vaddr = 8 * i;
+		strcpy(probes[i].args, "8@%rdi");
+	}
+	assert_int_equal(frame_arg_of_places(probes, n, 0, 0, &got, &places), 0);
+	assert_memory_equal(&got, &want, sizeof(got));
+	assert_int_equal(places.n, 0);
+	/* One more than there is room for, and only the last is another. */
+	strcpy(probes[n - 1].args, "8@%rbx");
+	assert_int_equal(frame_arg_of_places(probes, n, 0, 0, &got, &places), -E2BIG);
+	assert_int_equal(places.n, 0);
+	strcpy(probes[n - 1].args, "8@%rdi");
+	strcpy(probes[0].args, "8@%rbx");
+	assert_int_equal(frame_arg_of_places(probes, n, 0, 0, &got, &places), -E2BIG);
+	assert_int_equal(frame_arg_of_places(probes, n - 2, 0, 0, &got, &places), 0);
+	assert_int_equal(got.kind, FRAME_ARG_PLACE);
+	assert_int_equal(places.n, FRAME_MAX_PLACES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(usdt_registers),    cmocka_unit_test(usdt_constants),
-		cmocka_unit_test(usdt_memory),	     cmocka_unit_test(usdt_refused),
+		cmocka_unit_test(usdt_registers),
+		cmocka_unit_test(usdt_constants),
+		cmocka_unit_test(usdt_memory),
+		cmocka_unit_test(usdt_refused),
 		cmocka_unit_test(tracepoint_fields),
+		cmocka_unit_test(usdt_places_alike),
+		cmocka_unit_test(usdt_places_that_differ),
+		cmocka_unit_test(usdt_places_refused),
+		cmocka_unit_test(usdt_places_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,8 @@
 /*
  * Provider sgtest: begin and end, which have semaphores and fire only while those are raised, and
  * plain_begin and plain_end, which have none. Each has two locations. The argument is the number of
- * the request.
+ * the request; of moved_begin and moved_end it is in another register at each location, and the
+ * other location's register has something else in it.
  */
 #include "common.h"
 
@@ -19,7 +20,11 @@ GATED void outside(uint64_t ns);
 #define USDT_ADDR ".4byte "
 #endif
 
-#define USDT(name, semaphore, value)                                                     \
+#define USDT(name, semaphore, value) USDT_IN(name, semaphore, "r", value)
+#define USDT_MOVED(name, in, value, out) \
+	USDT_IN(name, "0", in, value, [other] out(~(uint64_t)(value)))
+
+#define USDT_IN(name, semaphore, in, value, ...)                                         \
 	__asm__ volatile(                                                                \
 		"990:	nop\n"                                                             \
 		"	.pushsection .note.stapsdt,\"\",\"note\"\n"                            \
@@ -44,7 +49,7 @@ GATED void outside(uint64_t ns);
 		"	.popsection\n"                                                         \
 		"	.endif\n"                                                              \
 		:                                                                        \
-		: [arg] "r"((uint64_t)(value))                                           \
+		: [arg] in((uint64_t)(value)), ##__VA_ARGS__                             \
 		: "memory")
 
 extern volatile unsigned short sgtest_begin_semaphore, sgtest_end_semaphore;
@@ -61,6 +66,7 @@ void request_leaf(uint64_t ns)
 void request(unsigned int nr, uint64_t ns)
 {
 	USDT("plain_begin", "0", nr);
+	USDT_MOVED("moved_begin", "D", nr, "S");
 	if (sgtest_begin_semaphore) {
 		begun++;
 		USDT("begin", "sgtest_begin_semaphore", nr);
@@ -70,6 +76,7 @@ void request(unsigned int nr, uint64_t ns)
 		ended++;
 		USDT("end", "sgtest_end_semaphore", nr);
 	}
+	USDT_MOVED("moved_end", "S", nr, "b");
 	USDT("plain_end", "0", nr);
 }
 
@@ -77,6 +84,7 @@ void request(unsigned int nr, uint64_t ns)
 void other_request(unsigned int nr, uint64_t ns)
 {
 	USDT("plain_begin", "0", nr);
+	USDT_MOVED("moved_begin", "S", nr, "D");
 	if (sgtest_begin_semaphore) {
 		begun++;
 		USDT("begin", "sgtest_begin_semaphore", nr);
@@ -86,6 +94,7 @@ void other_request(unsigned int nr, uint64_t ns)
 		ended++;
 		USDT("end", "sgtest_end_semaphore", nr);
 	}
+	USDT_MOVED("moved_end", "b", nr, "S");
 	USDT("plain_end", "0", nr);
 }
 
