@@ -693,8 +693,8 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 		fentry_err == -ESRCH ? "not in the kernel's BTF" : strerror(-fentry_err), kprobes);
 }
 
-/* Lets the gates work. */
-static int arm(struct attach *a)
+/* Lets the gates work, or not any more. */
+static int arm(const struct attach *a, bool armed)
 {
 	struct gate_control *control;
 	struct bpfvar_area bss = {};
@@ -704,7 +704,7 @@ static int arm(struct attach *a)
 		return err;
 	control = bpfvar_in(&bss, "gate_control", sizeof(*control));
 	if (control)
-		__atomic_store_n(&control->armed, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&control->armed, armed, __ATOMIC_RELEASE);
 	bpfvar_unmap(&bss);
 	return control ? 0 : -ENOENT;
 }
@@ -777,7 +777,7 @@ int attach_gates(struct attach *a, struct failure *f)
 		if (err)
 			return err;
 	}
-	err = arm(a);
+	err = arm(a, true);
 	return err ? failure_set(f, EXIT_RUN, err, "cannot open the gates: %s", strerror(-err)) : 0;
 }
 
@@ -973,6 +973,11 @@ int attach_gate_stats(const struct attach *a, size_t i, uint64_t now_ns, struct 
 uint64_t attach_typical_ns(const struct gate_stats *st)
 {
 	return loghist_quantile(st->durations, GATE_HIST_BUCKETS, 1, 2);
+}
+
+int attach_disarm(const struct attach *a)
+{
+	return arm(a, false);
 }
 
 void attach_detach(struct attach *a)

@@ -716,6 +716,7 @@ int session_stop(struct session *s, struct failure *f)
 		if (s->events[i].sample)
 			perfev_disable(s->events[i].fd);
 	s->stopped_ns = clock_now_ns();
+	attach_disarm(s->attach);
 	s->sampling = false;
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		close_cpu(s, &s->cpus[i]);

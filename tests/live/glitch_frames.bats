@@ -214,6 +214,16 @@ setup_file()
 	assert_says 'arg5'
 }
 
+@test "stopped while frames go on: no end whose begin was not watched any more" {
+	wl f "$W/frames" -t 20000 fast
+	gr_start -q -g "u:$W/frames:frame" --threshold 10s -p "$(wl_pid f)"
+	wl_go f
+	read -r -t 2 _ <>"$T/ready" || true
+	gp_stop
+	holds '.frames > 100 and .unbalanced == 0 and .abandoned == 0'
+	holds '.gates[0].opens - .frames <= 1'
+}
+
 @test "threads and processes that end inside: abandoned, by cause" {
 	local mode cause n
 
