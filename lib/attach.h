@@ -117,9 +117,9 @@ uint64_t attach_typical_ns(const struct gate_stats *st);
 struct bpf_object *attach_main(const struct attach *a);
 
 /*
- * From here on the gates' programs do nothing. To be called before the counts are read and the gates
- * detached: that takes a while, in which the ends would go on when the begins are gone. 0 or a
- * negative errno.
+ * From here on the gates' programs do nothing. To be called before the counts are read and the
+ * gates detached: that takes a while, in which the ends would go on when the begins are gone. 0 or
+ * a negative errno.
  */
 int attach_disarm(const struct attach *a);
 /* Detaches the gates; counts can still be read. */
