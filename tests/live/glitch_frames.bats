@@ -214,6 +214,20 @@ setup_file()
 	assert_says 'arg5'
 }
 
+@test "17,389 threads, one after the other: more than there is room for at a time" {
+	local spec
+
+	for spec in "u:$W/threads:gated" "u:$W/threads:gated..u:$W/threads:gated_leaf"; do
+		gr -q -g "$spec" --threshold 100s -- "$W/threads" -n 17389 -k 2 -b 0
+		[ "$status" -eq 4 ] || fail "exit code $status"
+		is .frames 34778
+		is .no_room 0
+		is .unbalanced 0
+		is .abandoned 0
+		rm -rf "$T/gl"
+	done
+}
+
 @test "stopped while frames go on: no end whose begin was not watched any more" {
 	wl f "$W/frames" -t 20000 fast
 	gr_start -q -g "u:$W/frames:frame" --threshold 10s -p "$(wl_pid f)"
