@@ -25,6 +25,9 @@
 #define MIN_LOOK_NS	50000000ull
 #define MIN_ARM_LOOK_NS 10000000ull
 
+/* A frame hangs if it takes twice its threshold, and at least so much more than that. */
+#define MIN_LATE_NS 10000000ull
+
 /* A frame that passed a deadline point hangs if it is still open after that. */
 #define HANG_NS 100000000ull
 
@@ -400,7 +403,8 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 	if ((r->opts.glitch->mode & GLITCH_MODE_ARM) && f->passed_ns != f->begin_ns)
 		frames_pass(r->frames, key, f->begin_ns);
 	/* Most will be over in a moment, and then one report tells all. */
-	if (look->now - f->begin_ns >= threshold + r->look_ns)
+	if (look->now - f->begin_ns >= 2 * threshold &&
+	    look->now - f->begin_ns >= threshold + MIN_LATE_NS)
 		notice_open(r, key, f, look->now);
 	return r->err;
 }
