@@ -209,15 +209,35 @@ static __always_inline __u64 fields_mem(__u32 field, __u64 src)
  * A field of the current task, by pointers as in C. From 5.11 (3ca1032ab7ab) the task has a type,
  * and each pointer is one load instead of a call.
  */
-#define FIELDS_TASK(...)                                                             \
-	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf) \
-		 ? FIELDS_ARROWS(bpf_get_current_task_btf(), __VA_ARGS__)            \
-		 : BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), __VA_ARGS__))
+#define FIELDS_TYPED_TASK \
+	bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+#define FIELDS_TASK(...) FIELDS_OF(fields_task_now(), __VA_ARGS__)
+#define FIELDS_OF(task, ...)                                  \
+	(FIELDS_TYPED_TASK ? FIELDS_ARROWS(task, __VA_ARGS__) \
+			   : BPF_CORE_READ((struct task_struct *)task, __VA_ARGS__))
 #define FIELDS_ARROWS(...)			FIELDS_ARROWS_N(__VA_ARGS__, 3, 2, 1)(__VA_ARGS__)
 #define FIELDS_ARROWS_N(_0, _1, _2, _3, n, ...) FIELDS_ARROWS_##n
 #define FIELDS_ARROWS_1(p, a)			((p)->a)
 #define FIELDS_ARROWS_2(p, a, b)		((p)->a->b)
 #define FIELDS_ARROWS_3(p, a, b, c)		((p)->a->b->c)
+
+static __always_inline struct task_struct *fields_task_now(void)
+{
+	if (FIELDS_TYPED_TASK)
+		return bpf_get_current_task_btf();
+	return (void *)bpf_get_current_task();
+}
+
+/* Of the initial namespace: by a load, or a helper. */
+static __always_inline __u32 fields_process(struct task_struct *task)
+{
+	return FIELDS_TYPED_TASK ? task->tgid : bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline __u32 fields_thread(struct task_struct *task)
+{
+	return FIELDS_TYPED_TASK ? task->pid : bpf_get_current_pid_tgid();
+}
 
 #define FIELDS_FLAG_IF 0x200 /* x86: interrupts are enabled */
 
@@ -368,10 +388,91 @@ static __always_inline long filter_comm(char *comm)
 {
 	struct task_struct *task;
 
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+	if (!FIELDS_TYPED_TASK)
 		return bpf_get_current_comm(comm, FILTER_COMM_BYTES) ? -1 : 0;
 	task = bpf_get_current_task_btf();
 	__builtin_memcpy(comm, task->comm, FILTER_COMM_BYTES);
+	return 0;
+}
+
+/*
+ * The same for quick.bpf.h, of FILTER_QUICK_FIELDS: from the context and the current task
+ * themselves, without a branch that depends on the sample. Not for a tool in a pid namespace of its
+ * own.
+ */
+static __always_inline long filter_here(void *context, void *current, __u32 field, __u64 *value)
+{
+	struct compat_sample_ctx *ctx = context;
+	struct task_struct *task = current;
+	__s64 since;
+	int prio;
+
+	switch (field) {
+	case FILTER_F_PID:
+		*value = fields_process(task);
+		break;
+	case FILTER_F_TID:
+		*value = fields_thread(task);
+		break;
+	case FILTER_F_PPID:
+		*value = (__u32)FIELDS_OF(task, real_parent, tgid);
+		break;
+	case FILTER_F_CGROUP:
+		*value = bpf_get_current_cgroup_id();
+		break;
+	case FILTER_F_UID:
+		*value = FIELDS_TYPED_TASK ? task->cred->uid.val : (__u32)bpf_get_current_uid_gid();
+		break;
+	case FILTER_F_GID:
+		*value = FIELDS_TYPED_TASK ? task->cred->gid.val : bpf_get_current_uid_gid() >> 32;
+		break;
+	case FILTER_F_IDLE:
+		*value = ((__u64)fields_thread(task) - 1) >> 63;
+		break;
+	case FILTER_F_PRIO:
+		prio = FIELDS_OF(task, prio);
+		*value = (__u32)(prio & ~(prio >> 31));
+		break;
+	case FILTER_F_POLICY:
+		*value = FIELDS_OF(task, policy);
+		break;
+	case FILTER_F_TIME:
+		*value = bpf_ktime_get_ns();
+		break;
+	case FILTER_F_ELAPSED:
+		since = bpf_ktime_get_ns() - fields_started_ns;
+		*value = since & ~(since >> 63);
+		break;
+	case FILTER_F_CPU:
+		*value = bpf_get_smp_processor_id();
+		break;
+	case FILTER_F_USER:
+		*value = ((ctx->cs & 3) + 3) >> 2;
+		break;
+	case FILTER_F_IP:
+		*value = ctx->ip;
+		break;
+	case FILTER_F_PERIOD:
+		*value = ctx->sample_period;
+		break;
+	case FILTER_F_IRQS_OFF:
+		*value = ~ctx->flags / FIELDS_FLAG_IF & 1;
+		break;
+	default:
+		return -1;
+	}
+	return 0;
+}
+
+static __always_inline long filter_here_comm(void *current, __u64 word[2])
+{
+	__u64 *comm;
+
+	if (!FIELDS_TYPED_TASK)
+		return bpf_get_current_comm(word, FILTER_COMM_BYTES) ? -1 : 0;
+	comm = current + bpf_core_field_offset(struct task_struct, comm);
+	word[0] = comm[0];
+	word[1] = comm[1];
 	return 0;
 }
 

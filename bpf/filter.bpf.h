@@ -218,7 +218,7 @@ static __always_inline void filter_uncount(struct filter_counts *counts, __u64 t
 			continue;
 		/* Older verifiers don't see that it is at most 3, and the compiler does. */
 		barrier_var(answer);
-		counts->answers[i][answer & 3]--;
+		counts->answers[answer & 3][i]--;
 	}
 }
 
@@ -258,7 +258,7 @@ static __always_inline void filter_eval(void *ctx, __u32 which, struct filter_re
 		to_false = term->on_false;
 		trues |= (answer & 1) << i;
 		falses |= (answer >> 1) << i;
-		counts->answers[i][answer]++;
+		counts->answers[answer][i]++;
 		terms |= (answer & 1 & ~(to_true >> 6)) << (to_true & 63);
 		terms |= (answer >> 1 & 1 & ~(to_false >> 6)) << (to_false & 63);
 		ends |= (answer & 1 & to_true >> 6) << (to_true & 63);

@@ -247,28 +247,83 @@ static __always_inline bool has_spans(__u32 pid)
 }
 
 /* Where nothing in the kernel or in the process is asked for, there is no need to look. */
-static __always_inline void filter_walk(void *ctx)
+/* Not inlined: there are many callers, and it is long. */
+static __noinline int walk_once(struct compat_sample_ctx *ctx)
 {
 	struct overflow_state *st = filter_state();
 	struct sample_record *rec = emit_scratch();
 
-	if (!ocfg.has_stack || !st || !rec || st->walked || st->stack_known)
-		return;
+	if (!st || !rec || st->walked)
+		return 0;
+	walk(ctx, st, rec);
+	return 1;
+}
+
+static __noinline int walk_for_term(struct compat_sample_ctx *ctx)
+{
+	struct overflow_state *st = filter_state();
+
+	if (!st || st->stack_known)
+		return 0;
 	if (!has_spans(0) && !has_spans(st->pid) && tables_hold(st->pid)) {
 		st->stack_asks = 0;
 		st->stack_known = 1;
-		return;
+		return 0;
 	}
-	walk(ctx, st, rec);
+	return walk_once(ctx);
+}
+
+static __always_inline void filter_walk(void *ctx)
+{
+	if (ocfg.has_stack)
+		walk_for_term(ctx);
+}
+
+/* What the kernel has: bpf_find_vma(), bpf_cast_to_kern_ctx(). Constants of a program. */
+#define HOW_VMA	 1
+#define HOW_CAST 2
+
+/* What the record needs, and those terms that ask for more than the sample itself. */
+static __always_inline int begin_state(struct compat_sample_ctx *ctx, __u32 how)
+{
+	struct tick_counters *c = loss_counters();
+	struct overflow_state *st = filter_state();
+
+	if (!c || !st || fields_begin(ctx, how & HOW_CAST))
+		return -1;
+	sample_state(ctx, c, st, how & HOW_VMA);
+	return 0;
+}
+
+static __noinline int begin_plain(struct compat_sample_ctx *ctx)
+{
+	return begin_state(ctx, 0);
+}
+
+static __noinline int begin_vma(struct compat_sample_ctx *ctx)
+{
+	return begin_state(ctx, HOW_VMA);
+}
+
+static __noinline int begin_cast(struct compat_sample_ctx *ctx)
+{
+	return begin_state(ctx, HOW_VMA | HOW_CAST);
+}
+
+static __always_inline int filter_prepare(void *ctx, __u32 how)
+{
+	if (how & HOW_CAST)
+		return begin_cast(ctx);
+	return how ? begin_vma(ctx) : begin_plain(ctx);
 }
 
 #include "filter.bpf.h"
+#include "quick.bpf.h"
 
 /* ---- the sample ---- */
 
 static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_counters *c,
-				struct overflow_state *st, struct filter_result *result,
-				bool has_cast)
+				struct overflow_state *st, struct filter_result *result, __u32 how)
 {
 	const __u64 most =
 		HEAD_BYTES + 8ull * (cfg.kernel_frames + cfg.user_frames) + STACK_TAIL_BYTES;
@@ -281,9 +336,8 @@ static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_count
 			c->lost_scratch++;
 			return 0;
 		}
-		fill_record(ctx, rec, st, result, has_cast);
-		if (!st->walked)
-			walk(ctx, st, rec);
+		fill_record(ctx, rec, st, result, how & HOW_CAST);
+		walk_once(ctx);
 		bytes = st->bytes;
 		if (bytes > most)
 			bytes = most;
@@ -306,49 +360,54 @@ static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_count
 	return ocfg.emit_chain;
 }
 
-static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_vma, bool has_cast)
+static __always_inline int sample(struct compat_sample_ctx *ctx, __u32 how)
 {
-	struct tick_counters *c = loss_counters();
 	struct filter_result result = {.verdict = FILTER_ACCEPT};
-	struct overflow_state *st = filter_state();
+	struct task_struct *task = fields_task_now();
+	struct tick_counters *c = loss_counters();
+	__u32 process = fields_process(task);
+	struct overflow_state *st;
+	bool prepared = false;
 
-	if (!c || !st || !sample_begin(ctx, c, st, has_find_vma))
+	if (!c || !sample_begin(ctx, c, process))
 		return 0;
-	if (fields_begin(ctx, has_cast)) {
-		c->lost_scratch++;
-		return 0;
-	}
-	if (ocfg.has_filter)
+	if (filter_quick.n_terms) {
+		prepared = filter_quick_eval(ctx, task, how, cfg.event, &result);
+	} else if (ocfg.has_filter) {
+		prepared = !filter_prepare(ctx, how);
 		filter_eval(ctx, cfg.event, &result);
+	}
 	if (result.verdict == FILTER_REJECT) {
 		c->filtered++;
 		return 0;
 	}
-	if (result.verdict != FILTER_ACCEPT && result.verdict != FILTER_UNDECIDED) {
+	st = filter_state();
+	if ((result.verdict != FILTER_ACCEPT && result.verdict != FILTER_UNDECIDED) || !st ||
+	    (!prepared && filter_prepare(ctx, how))) {
 		c->lost_scratch++;
 		return 0;
 	}
-	return keep(ctx, c, st, &result, has_cast);
+	return keep(ctx, c, st, &result, how);
 }
 
 SEC("?perf_event")
 int sample_plain(struct compat_sample_ctx *ctx)
 {
-	return sample(ctx, false, false);
+	return sample(ctx, 0);
 }
 
 /* With bpf_find_vma(), since Linux 5.17 (7c7e3d31e785). */
 SEC("?perf_event")
 int sample_vma(struct compat_sample_ctx *ctx)
 {
-	return sample(ctx, true, false);
+	return sample(ctx, HOW_VMA);
 }
 
 /* With bpf_cast_to_kern_ctx() as well, since Linux 6.2 (fd264ca02094). */
 SEC("?perf_event")
 int sample_cast(struct compat_sample_ctx *ctx)
 {
-	return sample(ctx, true, true);
+	return sample(ctx, HOW_VMA | HOW_CAST);
 }
 
 /* ---- processes: what user space has not heard of yet ---- */

@@ -39,7 +39,10 @@ __hidden int samplegate_enter(struct bpf_perf_event_data *ctx)
 	struct tick_counters *c = loss_counters();
 	struct overflow_state *st = filter_state();
 
-	return c && st && sample_begin((void *)ctx, c, st, NO_FIND_VMA);
+	if (!c || !st || !sample_begin((void *)ctx, c, bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	sample_state((void *)ctx, c, st, NO_FIND_VMA);
+	return 1;
 }
 
 static __always_inline long emit_own(void *ctx, struct overflow_state *st)

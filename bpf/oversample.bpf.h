@@ -137,18 +137,14 @@ static __always_inline void fill_record(struct compat_sample_ctx *ctx, struct sa
 }
 
 /*
- * What comes before the decision. False: there is none to make, the sample is not the target's or
- * has another mode.
+ * What comes before the decision, for a sample of this process. False: there is none to make, the
+ * sample is not the target's or has another mode.
  */
 static __always_inline bool sample_begin(struct compat_sample_ctx *ctx, struct tick_counters *c,
-					 struct overflow_state *st, bool has_find_vma)
+					 __u32 process)
 {
-	struct gate_self self;
-	__u32 process;
-
 	c->runs++;
 	c->runs_weight += ctx->sample_period;
-	process = bpf_get_current_pid_tgid() >> 32;
 	if (!process && !cfg.include_idle) {
 		c->idle++;
 		return false;
@@ -158,21 +154,30 @@ static __always_inline bool sample_begin(struct compat_sample_ctx *ctx, struct t
 		return false;
 	}
 	c->seen++;
-	st->user_mode = compat_user_mode(ctx);
-	if (st->user_mode ? cfg.exclude_user : cfg.exclude_kernel) {
+	if ((cfg.exclude_user && compat_user_mode(ctx)) ||
+	    (cfg.exclude_kernel && !compat_user_mode(ctx))) {
 		c->filtered++;
 		return false;
 	}
+	return true;
+}
+
+/* What the record needs, and those terms that ask for more than the sample itself. */
+static __always_inline void sample_state(struct compat_sample_ctx *ctx, struct tick_counters *c,
+					 struct overflow_state *st, bool has_find_vma)
+{
+	struct gate_self self;
+
+	st->user_mode = compat_user_mode(ctx);
 	st->ip = ctx->ip;
 	st->walked = st->ip_known = st->stack_known = st->kept = 0;
-	st->pid = process;
+	st->pid = bpf_get_current_pid_tgid() >> 32;
 	if (cfg.pidns_inum)
 		st->pid = compat_task_tgid((void *)bpf_get_current_task(), cfg.pidns_inum);
 	if (cfg.n_gates) {
 		self = gate_current(has_find_vma);
 		st->gates = gates_open(c, &self, st->user_mode ? ctx->sp : 0, has_find_vma);
 	}
-	return true;
 }
 
 #endif

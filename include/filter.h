@@ -191,13 +191,72 @@ struct filter_result {
  * before it. Undecided samples leave no count in the terms: user space counts them when it knows.
  */
 struct filter_counts {
-	__u64 answers[FILTER_MAX_TERMS][4]; /* by FILTER_TRUE, FALSE, LATE; [0] is unused */
 	__u64 verdicts[4];		    /* by FILTER_ACCEPT, REJECT, UNDECIDED */
 	__u64 zero;			    /* always, which the verifier does not know */
+	__u64 answers[4][FILTER_MAX_TERMS]; /* by FILTER_TRUE, FALSE, LATE; [0] is unused */
 	__u64 every[FILTER_MAX_TERMS];	    /* how often an `every` was asked since it was true */
 };
 
-_Static_assert(sizeof(struct filter_term) == 24, "shared by both sides");
+/*
+ * A filter of few terms once more, as constants of the program that evaluates it. The verifier
+ * takes away what they make unreachable, and a term becomes a few instructions without a call, a
+ * look-up or a loop: on a CPU that a tick finds with cold caches, those are what takes time.
+ */
+#define FILTER_QUICK_TERMS 16
+
+/* The fields that quick terms ask for: numbers that every sample has at hand. */
+#define FILTER_QUICK_FIELDS                                                           \
+	(1ull << FILTER_F_PID | 1ull << FILTER_F_TID | 1ull << FILTER_F_PPID |        \
+	 1ull << FILTER_F_CPU | 1ull << FILTER_F_CGROUP | 1ull << FILTER_F_UID |      \
+	 1ull << FILTER_F_GID | 1ull << FILTER_F_USER | 1ull << FILTER_F_IDLE |       \
+	 1ull << FILTER_F_PRIO | 1ull << FILTER_F_POLICY | 1ull << FILTER_F_IP |      \
+	 1ull << FILTER_F_TIME | 1ull << FILTER_F_ELAPSED | 1ull << FILTER_F_PERIOD | \
+	 1ull << FILTER_F_IRQS_OFF)
+
+/* A field's place among them. */
+#define FILTER_QUICK_INDEX(field) __builtin_popcountll(FILTER_QUICK_FIELDS &((1ull << (field)) - 1))
+#define FILTER_QUICK_NUMBERS	  16
+
+enum filter_quick_op {
+	FILTER_QUICK_ASK,   /* no quick way: as in the long program */
+	FILTER_QUICK_RANGE, /* number - value <= span, as unsigned numbers that wrap: all but `&` */
+	FILTER_QUICK_BITS,  /* number & value */
+	FILTER_QUICK_COMM,  /* comm is comms[number of the term] */
+	FILTER_QUICK_N_OPS,
+};
+
+struct filter_quick_term {
+	__u64 value;
+	__u64 span;
+	__u32 on_true; /* what is reached then: bit N is term N, the ends are above */
+	__u32 on_false;
+	__u8 op;    /* enum filter_quick_op */
+	__u8 index; /* FILTER_QUICK_INDEX of its field */
+	__u8 negate;
+	__u8 walks; /* asks for the stack */
+	__u8 pad[4];
+};
+
+#define FILTER_QUICK_END FILTER_QUICK_TERMS /* FILTER_ACCEPT << this, FILTER_REJECT << this */
+
+/* The bytes behind the NUL are anything. */
+struct filter_quick_comm {
+	__u64 word[2];
+	__u64 mask[2];
+};
+
+struct filter_quick {
+	__u32 n_terms; /* 0: the filter has no quick form */
+	__u32 pad;
+	__u64 first; /* fields of the first term */
+	__u64 rest;  /* of all others, but those */
+	struct filter_quick_term terms[FILTER_QUICK_TERMS];
+	struct filter_quick_comm comms[FILTER_QUICK_TERMS];
+};
+
+_Static_assert(sizeof(struct filter_quick_term) == 32, "shared by both sides");
+_Static_assert(sizeof(struct filter_quick) == 24 + 16 * 32 + 16 * 32, "shared by both sides");
+_Static_assert(FILTER_QUICK_INDEX(63) == FILTER_QUICK_NUMBERS, "one for each field");
 _Static_assert(sizeof(struct filter_glob) == 520, "shared by both sides");
 _Static_assert(sizeof(struct filter_program) == 8 + 64 * 24 + 512 * 16 + 64 * 520, "shared");
 _Static_assert(FILTER_N_FIELDS <= 64, "filter_facts.have has a bit for each");

@@ -14,6 +14,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpfvar.h"
+#include "filter_quick.h"
 #include "overflowfilter.h"
 #include "parse.h"
 
@@ -51,9 +52,17 @@ int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, siz
 	uint32_t *inum = bpfvar_find(obj, ".rodata", "fields_pidns_inum", sizeof(*inum));
 	uint64_t *offsets = bpfvar_find(obj, ".rodata", "fields_per_cpu_offsets", sizeof(*offsets));
 	uint64_t *count = bpfvar_find(obj, ".rodata", "fields_preempt_count_at", sizeof(*count));
+	const struct filters_event *e = &fs->events[event];
+	struct filter_quick *quick;
 
 	if (!ocfg || !inum || !offsets || !count)
 		return -ENOENT;
+	quick = bpfvar_find(obj, ".rodata", "filter_quick", sizeof(*quick));
+	if (!quick)
+		return -ENOENT;
+	/* Numbers of another pid namespace take a loop. */
+	if (e->expr && !plan->host->pidns_inum)
+		filter_quick_make(e->expr, e->plan, quick);
 	*ocfg = attach_filter_config(plan, event);
 	*inum = plan->host->pidns_inum;
 	*offsets = fs->per_cpu_offsets;

@@ -133,7 +133,7 @@ static void count(struct filter_counts *counts, const struct filter_result *out)
 		unsigned int given = result_answer(out, i);
 
 		if (given)
-			counts->answers[i][given]++;
+			counts->answers[given][i]++;
 	}
 }
 

@@ -284,14 +284,16 @@ int overflow_account(struct overflow *o, const struct session *s, struct account
 		if (err)
 			return err;
 		for (size_t j = 0; j < expr->n_terms; j++) {
-			const __u64 *late = o->late[i].answers[j], *now = counts.answers[j];
+			const struct filter_counts *late = &o->late[i];
 
 			o->terms[n++] = (struct account_term){
 				.text = expr->terms[j]->text,
 				.event = i,
-				.yes = now[FILTER_TRUE] + late[FILTER_TRUE],
-				.no = now[FILTER_FALSE] + late[FILTER_FALSE],
-				.late = now[FILTER_LATE],
+				.yes = counts.answers[FILTER_TRUE][j] +
+				       late->answers[FILTER_TRUE][j],
+				.no = counts.answers[FILTER_FALSE][j] +
+				      late->answers[FILTER_FALSE][j],
+				.late = counts.answers[FILTER_LATE][j],
 			};
 		}
 	}

@@ -30,6 +30,7 @@ struct {
 
 __u32 current_facts; /* the test runs on one CPU */
 __u64 walks;	     /* of stacks */
+__u64 prepared;	     /* samples */
 
 static __always_inline struct filter_facts *facts_now(void)
 {
@@ -70,7 +71,24 @@ static __always_inline void filter_walk(void *ctx)
 	walks++;
 }
 
+static __always_inline long filter_here(void *ctx, void *task, __u32 field, __u64 *value)
+{
+	return 1ull << field & FILTER_QUICK_FIELDS ? filter_number(field, value) : -1;
+}
+
+static __always_inline long filter_here_comm(void *task, __u64 word[2])
+{
+	return filter_comm((char *)word);
+}
+
+static __always_inline int filter_prepare(void *ctx, __u32 how)
+{
+	prepared++;
+	return 0;
+}
+
 #include "filter.bpf.h"
+#include "quick.bpf.h"
 
 __noinline int evaluate(__u32 at)
 {
@@ -79,7 +97,10 @@ __noinline int evaluate(__u32 at)
 	if (!result)
 		return 0;
 	current_facts = at;
-	filter_eval(NULL, 0, result);
+	if (filter_quick.n_terms)
+		filter_quick_eval(NULL, NULL, 0, 0, result);
+	else
+		filter_eval(NULL, 0, result);
 	return 1;
 }
 

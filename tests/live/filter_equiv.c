@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * filter_equiv [EXPRESSIONS [SAMPLES]]: random filters from a fixed seed, each on random samples,
- * by the BPF evaluator and by the reference in C. They must agree on each verdict, on which terms
- * were asked and what they answered, and at the end on the counters. Prints what it has seen, and
- * exits 0 if all agreed and nothing was one-sided.
+ * by the BPF evaluators and by the reference in C. They must agree on each verdict, on which terms
+ * were asked and what they answered, and at the end on the counters. A filter that has a quick form
+ * is evaluated in both. Prints what it has seen, and exits 0 if all agreed and nothing was
+ * one-sided.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include "filter_equiv.skel.h"
 #include "filter_eval.h"
 #include "filter_parse.h"
+#include "filter_quick.h"
 #include "filter_random.h"
 #include "parse.h"
 
@@ -39,7 +41,10 @@ struct test {
 	/* how often each sort of term has given each answer */
 	uint64_t ops[FILTER_N_OPS][4], fields[FILTER_N_FIELDS][4], asks[FILTER_N_ASKS][4];
 	uint64_t cmps[FILTER_N_CMPS][4];
-	uint64_t bpf_ns;
+	uint64_t walks, bpf_ns[2];
+	/* of filters with a quick form: how often a term of each sort has given each answer */
+	uint64_t quick[FILTER_QUICK_N_OPS][4], quick_fields[FILTER_N_FIELDS][4];
+	uint64_t n_quick, n_samples_of[2];
 };
 
 static int fail(const char *what, int err)
@@ -89,10 +94,11 @@ static int setup(struct test *t)
 	return t->zeros && t->counts ? 0 : fail("memory", ENOMEM);
 }
 
-static int run_bpf(struct test *t, const struct filter_plan *plan)
+static int run_bpf(struct test *t, struct filter_equiv_bpf *skel, const struct filter_plan *plan,
+		   bool quick)
 {
-	int programs = bpf_map__fd(t->skel->maps.filter_programs);
-	int counters = bpf_map__fd(t->skel->maps.filter_counters);
+	int programs = bpf_map__fd(skel->maps.filter_programs);
+	int counters = bpf_map__fd(skel->maps.filter_counters);
 	uint32_t zero = 0;
 	uint64_t start;
 
@@ -105,12 +111,15 @@ static int run_bpf(struct test *t, const struct filter_plan *plan)
 		uint64_t args[2] = {i, n};
 		LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
 
-		if (bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.filter_equiv), &opts))
+		if (bpf_prog_test_run_opts(bpf_program__fd(skel->progs.filter_equiv), &opts))
 			return fail("test run", errno);
 		if (opts.retval != n)
 			return fail("samples evaluated", ERANGE);
 	}
-	t->bpf_ns += now_ns() - start;
+	t->bpf_ns[quick] += now_ns() - start;
+	t->n_samples_of[quick] += t->n_samples;
+	t->walks += skel->bss->walks;
+	skel->bss->walks = 0;
 	if (bpf_map_lookup_elem(counters, &zero, t->counts))
 		return fail("counters", errno);
 	return 0;
@@ -143,16 +152,29 @@ static int disagree(const char *text, size_t sample, const struct filter_result 
 	return 1;
 }
 
-/* What the reference says, compared with what the evaluator has left in the maps. */
-static int check(struct test *t, const struct filter_expr *expr)
+/* Of a filter with a quick form. True: the term has none, and is asked the long way. */
+static bool see_quick(struct test *t, const struct filter_quick_term *term,
+		      const struct filter_leaf *leaf, unsigned int answer)
 {
-	uint64_t every[FILTER_MAX_TERMS] = {0}, sums[FILTER_MAX_TERMS][4] = {{0}};
+	t->quick[term->op][answer]++;
+	if (term->op == FILTER_QUICK_RANGE || term->op == FILTER_QUICK_BITS)
+		t->quick_fields[leaf->field][answer]++;
+	return term->op == FILTER_QUICK_ASK;
+}
+
+/* What the reference says, compared with what the evaluator has left in the maps. */
+static int check(struct test *t, const struct filter_expr *expr, const struct filter_quick *quick,
+		 uint64_t prepared)
+{
+	uint64_t every[FILTER_MAX_TERMS] = {0}, sums[4][FILTER_MAX_TERMS] = {{0}};
 	uint64_t verdicts[4] = {0};
 	struct filter_counts bpf = {};
+	uint64_t want_prepared = 0;
 
 	for (size_t i = 0; i < t->n_samples; i++) {
 		const struct filter_result *got = &t->results[i];
 		struct filter_result want;
+		bool prepare = false;
 
 		filter_eval(expr, &t->facts[i], every, &want);
 		if (want.verdict != got->verdict || want.trues != got->trues ||
@@ -166,13 +188,21 @@ static int check(struct test *t, const struct filter_expr *expr)
 			if (!answer)
 				continue;
 			see_answer(t, expr->terms[k], answer);
-			sums[k][answer] += want.verdict != FILTER_UNDECIDED;
+			if (quick)
+				prepare |= see_quick(t, &quick->terms[k], expr->terms[k], answer);
+			sums[answer][k] += want.verdict != FILTER_UNDECIDED;
 		}
+		want_prepared += prepare;
+	}
+	if (prepared != want_prepared) {
+		printf("prepared %llu times, not %llu: %s\n", (unsigned long long)prepared,
+		       (unsigned long long)want_prepared, expr->text);
+		return 1;
 	}
 	for (int cpu = 0; cpu < t->n_cpus; cpu++) {
-		for (size_t k = 0; k < FILTER_MAX_TERMS; k++)
-			for (size_t a = 0; a < 4; a++)
-				bpf.answers[k][a] += t->counts[cpu].answers[k][a];
+		for (size_t a = 0; a < 4; a++)
+			for (size_t k = 0; k < FILTER_MAX_TERMS; k++)
+				bpf.answers[a][k] += t->counts[cpu].answers[a][k];
 		for (size_t k = 0; k < 4; k++)
 			bpf.verdicts[k] += t->counts[cpu].verdicts[k];
 	}
@@ -207,9 +237,43 @@ static void largest_filter(struct strbuf *text, unsigned int which)
 
 #define N_LARGEST 4
 
+static int run_long(struct test *t, const struct filter_expr *expr, const struct filter_plan *plan)
+{
+	memset(t->results, 0xee, t->n_samples * sizeof(*t->results));
+	return run_bpf(t, t->skel, plan, false) || check(t, expr, NULL, 0);
+}
+
+/* The constants of a quick filter are those of a program of its own, with the same facts. */
+static int run_quick(struct test *t, const struct filter_expr *expr, const struct filter_plan *plan,
+		     const struct filter_quick *quick)
+{
+	struct filter_equiv_bpf *skel = filter_equiv_bpf__open();
+	int err;
+
+	if (!skel)
+		return fail("open", errno);
+	memcpy((void *)&skel->rodata->filter_quick, quick, sizeof(*quick));
+	err = bpf_map__reuse_fd(skel->maps.facts, bpf_map__fd(t->skel->maps.facts));
+	if (!err)
+		err = bpf_map__reuse_fd(skel->maps.results, bpf_map__fd(t->skel->maps.results));
+	if (!err)
+		err = filter_equiv_bpf__load(skel);
+	if (err) {
+		err = fail("load the quick form", err);
+		goto out;
+	}
+	memset(t->results, 0xee, t->n_samples * sizeof(*t->results));
+	t->n_quick++;
+	err = run_bpf(t, skel, plan, true) || check(t, expr, quick, skel->bss->prepared);
+out:
+	filter_equiv_bpf__destroy(skel);
+	return err;
+}
+
 static int one_filter(struct test *t, struct rng *r, struct strbuf *text, uint64_t number)
 {
 	struct filter_expr *expr = NULL;
+	struct filter_quick quick;
 	struct filter_plan *plan;
 	struct failure f;
 	int err;
@@ -231,10 +295,10 @@ static int one_filter(struct test *t, struct rng *r, struct strbuf *text, uint64
 		return fail("memory", ENOMEM);
 	for (size_t i = 0; i < t->n_samples; i++)
 		random_facts(r, expr, &t->facts[i]);
-	memset(t->results, 0xee, t->n_samples * sizeof(*t->results));
-	err = run_bpf(t, plan);
-	if (!err)
-		err = check(t, expr);
+	filter_quick_make(expr, plan, &quick);
+	err = run_long(t, expr, plan);
+	if (!err && quick.n_terms)
+		err = run_quick(t, expr, plan, &quick);
 	free(plan);
 	filter_expr_free(expr);
 	return err;
@@ -252,6 +316,8 @@ static int one_sided(const char *what, const uint64_t answers[4], bool can_be_la
 static int report(const struct test *t)
 {
 	static const char *const ops[] = {"number", "set", "comm", "ask", "every"};
+	static const char *const quick[] = {"quick: none", "quick: range", "quick: bits",
+					    "quick: comm"};
 	uint64_t all = t->verdicts[1] + t->verdicts[2] + t->verdicts[3];
 	int bad = 0;
 
@@ -267,11 +333,17 @@ static int report(const struct test *t)
 		bad |= one_sided(filter_ask_info(i)->text, t->asks[i], true);
 	for (unsigned int i = 0; i < FILTER_N_CMPS; i++)
 		bad |= one_sided(filter_cmp_text(i), t->cmps[i], true);
-	printf("accepted %llu, rejected %llu, undecided %llu; %llu stacks walked; %.0f ns a "
-	       "sample\n",
+	for (unsigned int i = 0; i < FILTER_QUICK_N_OPS; i++)
+		bad |= one_sided(quick[i], t->quick[i], true);
+	for (unsigned int i = 0; i < FILTER_N_NUMBERS; i++)
+		if (FILTER_QUICK_FIELDS >> i & 1)
+			bad |= one_sided(filter_field_info(i)->name, t->quick_fields[i], true);
+	printf("accepted %llu, rejected %llu, undecided %llu; %llu stacks walked\n",
 	       (unsigned long long)t->verdicts[1], (unsigned long long)t->verdicts[2],
-	       (unsigned long long)t->verdicts[3], (unsigned long long)t->skel->bss->walks,
-	       (double)t->bpf_ns / (double)all);
+	       (unsigned long long)t->verdicts[3], (unsigned long long)t->walks);
+	for (unsigned int i = 0; i < 2; i++)
+		printf("%s: %.0f ns a sample\n", i ? "quick" : "long",
+		       (double)t->bpf_ns[i] / (double)(t->n_samples_of[i] ?: 1));
 	if (bad)
 		puts("a term was one-sided");
 	for (unsigned int i = 1; i < 4; i++) {
@@ -280,8 +352,8 @@ static int report(const struct test *t)
 			bad = 1;
 		}
 	}
-	if (t->skel->bss->walks != t->asks[FILTER_ASK_STACK][1] + t->asks[FILTER_ASK_STACK][2] +
-					   t->asks[FILTER_ASK_STACK][3]) {
+	if (t->walks != t->asks[FILTER_ASK_STACK][1] + t->asks[FILTER_ASK_STACK][2] +
+				t->asks[FILTER_ASK_STACK][3]) {
 		puts("stacks were walked that nobody asked for, or not when asked for");
 		bad = 1;
 	}
@@ -311,7 +383,8 @@ int main(int argc, char **argv)
 	if (!err)
 		err = report(&t);
 	if (!err)
-		printf("%llu expressions, %llu samples each: all agree\n", (unsigned long long)n,
+		printf("%llu expressions (%llu quick), %llu samples each: all agree\n",
+		       (unsigned long long)n, (unsigned long long)t.n_quick,
 		       (unsigned long long)samples);
 	filter_equiv_bpf__destroy(t.skel);
 	free(t.zeros);

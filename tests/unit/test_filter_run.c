@@ -166,10 +166,10 @@ static void every(void **state)
 			assert_int_equal(got.verdict, FILTER_REJECT);
 	}
 	assert_int_equal(kept, 97 / 7);
-	assert_int_equal(counts.answers[0][FILTER_TRUE], 97);
-	assert_int_equal(counts.answers[0][FILTER_FALSE], 97);
-	assert_int_equal(counts.answers[1][FILTER_TRUE], 13);
-	assert_int_equal(counts.answers[1][FILTER_FALSE], 97 - 13);
+	assert_int_equal(counts.answers[FILTER_TRUE][0], 97);
+	assert_int_equal(counts.answers[FILTER_FALSE][0], 97);
+	assert_int_equal(counts.answers[FILTER_TRUE][1], 13);
+	assert_int_equal(counts.answers[FILTER_FALSE][1], 97 - 13);
 	assert_int_equal(counts.verdicts[FILTER_ACCEPT], 13);
 	assert_int_equal(counts.verdicts[FILTER_REJECT], 2 * 97 - 13);
 	free(plan);
@@ -228,7 +228,7 @@ static void equals_the_tree(void **state)
 		}
 		for (size_t t = 0; t < FILTER_MAX_TERMS; t++)
 			for (size_t a = 1; a < 4; a++)
-				assert_int_equal(counts.answers[t][a], sums[t][a]);
+				assert_int_equal(counts.answers[a][t], sums[t][a]);
 		free(plan);
 		filter_expr_free(expr);
 	}
