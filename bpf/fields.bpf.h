@@ -79,8 +79,8 @@ static __always_inline int fields_preempt_count(void)
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
 /*
- * Whether the kernel has bpf_cast_to_kern_ctx() must be a constant: a program that calls it does
- * not load without. 0, or -1 if there is no scratch space.
+ * Whether to call bpf_cast_to_kern_ctx() must be a constant, to the verifier at least: a program
+ * that calls it does not load without. 0, or -1 if there is no scratch space.
  */
 static __always_inline int fields_begin(struct compat_sample_ctx *ctx, bool has_cast)
 {

@@ -279,42 +279,32 @@ static __always_inline void filter_walk(void *ctx)
 		walk_for_term(ctx);
 }
 
-/* What the kernel has: bpf_find_vma(), bpf_cast_to_kern_ctx(). Constants of a program. */
-#define HOW_VMA	 1
-#define HOW_CAST 2
-
 /* What the record needs, and those terms that ask for more than the sample itself. */
-static __always_inline int begin_state(struct compat_sample_ctx *ctx, __u32 how)
+static __always_inline int begin_state(struct compat_sample_ctx *ctx, bool has_find_vma)
 {
 	struct tick_counters *c = loss_counters();
 	struct overflow_state *st = filter_state();
 
-	if (!c || !st || fields_begin(ctx, how & HOW_CAST))
+	if (!c || !st || fields_begin(ctx, ocfg.use_cast))
 		return -1;
-	sample_state(ctx, c, st, how & HOW_VMA);
+	sample_state(ctx, c, st, has_find_vma);
 	return 0;
 }
 
 static __noinline int begin_plain(struct compat_sample_ctx *ctx)
 {
-	return begin_state(ctx, 0);
+	return begin_state(ctx, false);
 }
 
 static __noinline int begin_vma(struct compat_sample_ctx *ctx)
 {
-	return begin_state(ctx, HOW_VMA);
+	return begin_state(ctx, true);
 }
 
-static __noinline int begin_cast(struct compat_sample_ctx *ctx)
+/* Whether the kernel has bpf_find_vma() must be a constant. */
+static __always_inline int filter_prepare(void *ctx, __u32 has_find_vma)
 {
-	return begin_state(ctx, HOW_VMA | HOW_CAST);
-}
-
-static __always_inline int filter_prepare(void *ctx, __u32 how)
-{
-	if (how & HOW_CAST)
-		return begin_cast(ctx);
-	return how ? begin_vma(ctx) : begin_plain(ctx);
+	return has_find_vma ? begin_vma(ctx) : begin_plain(ctx);
 }
 
 #include "filter.bpf.h"
@@ -323,7 +313,7 @@ static __always_inline int filter_prepare(void *ctx, __u32 how)
 /* ---- the sample ---- */
 
 static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_counters *c,
-				struct overflow_state *st, struct filter_result *result, __u32 how)
+				struct overflow_state *st, struct filter_result *result)
 {
 	const __u64 most =
 		HEAD_BYTES + 8ull * (cfg.kernel_frames + cfg.user_frames) + STACK_TAIL_BYTES;
@@ -336,7 +326,7 @@ static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_count
 			c->lost_scratch++;
 			return 0;
 		}
-		fill_record(ctx, rec, st, result, how & HOW_CAST);
+		fill_record(ctx, rec, st, result);
 		walk_once(ctx);
 		bytes = st->bytes;
 		if (bytes > most)
@@ -360,7 +350,7 @@ static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_count
 	return ocfg.emit_chain;
 }
 
-static __always_inline int sample(struct compat_sample_ctx *ctx, __u32 how)
+static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_vma)
 {
 	struct filter_result result = {.verdict = FILTER_ACCEPT};
 	struct task_struct *task = fields_task_now();
@@ -372,9 +362,9 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, __u32 how)
 	if (!c || !sample_begin(ctx, c, process))
 		return 0;
 	if (filter_quick.n_terms) {
-		prepared = filter_quick_eval(ctx, task, how, cfg.event, &result);
+		prepared = filter_quick_eval(ctx, task, has_find_vma, cfg.event, &result);
 	} else if (ocfg.has_filter) {
-		prepared = !filter_prepare(ctx, how);
+		prepared = !filter_prepare(ctx, has_find_vma);
 		filter_eval(ctx, cfg.event, &result);
 	}
 	if (result.verdict == FILTER_REJECT) {
@@ -383,31 +373,24 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, __u32 how)
 	}
 	st = filter_state();
 	if ((result.verdict != FILTER_ACCEPT && result.verdict != FILTER_UNDECIDED) || !st ||
-	    (!prepared && filter_prepare(ctx, how))) {
+	    (!prepared && filter_prepare(ctx, has_find_vma))) {
 		c->lost_scratch++;
 		return 0;
 	}
-	return keep(ctx, c, st, &result, how);
+	return keep(ctx, c, st, &result);
 }
 
 SEC("?perf_event")
 int sample_plain(struct compat_sample_ctx *ctx)
 {
-	return sample(ctx, 0);
+	return sample(ctx, false);
 }
 
 /* With bpf_find_vma(), since Linux 5.17 (7c7e3d31e785). */
 SEC("?perf_event")
 int sample_vma(struct compat_sample_ctx *ctx)
 {
-	return sample(ctx, HOW_VMA);
-}
-
-/* With bpf_cast_to_kern_ctx() as well, since Linux 6.2 (fd264ca02094). */
-SEC("?perf_event")
-int sample_cast(struct compat_sample_ctx *ctx)
-{
-	return sample(ctx, HOW_VMA | HOW_CAST);
+	return sample(ctx, true);
 }
 
 /* ---- processes: what user space has not heard of yet ---- */

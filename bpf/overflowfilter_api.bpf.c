@@ -27,7 +27,6 @@ const volatile struct overflow_config ocfg = {};
 #define API_ENOSPC 28
 
 #define NO_FIND_VMA false
-#define NO_CAST	    false
 
 /* overflow_state.kept */
 enum { KEPT_NOT, KEPT, KEPT_LOST };
@@ -55,7 +54,7 @@ static __always_inline long emit_own(void *ctx, struct overflow_state *st)
 
 	if (!rec)
 		return -API_ENOSPC;
-	fill_record(ctx, rec, st, &result, NO_CAST);
+	fill_record(ctx, rec, st, &result);
 	walk(ctx, st, rec);
 	bytes = st->bytes;
 	if (bytes > most)
@@ -119,7 +118,7 @@ __hidden int samplegate_emit(struct bpf_perf_event_data *ctx, const void *bytes,
 		return -API_ENOSPC;
 	if (!n || n > SAMPLE_MAX_BYTES)
 		return -API_E2BIG;
-	fill_record((void *)ctx, rec, st, &result, NO_CAST);
+	fill_record((void *)ctx, rec, st, &result);
 	rec->gate_words = 0;
 	rec->kernel_frames = 0;
 	rec->user_frames = (n + 7) / 8;

@@ -91,9 +91,9 @@ static __always_inline void count_gates(__u64 open)
  * Where the kernel has prepared its sample before it runs us (6.3, 0eed28221907), ours can have the
  * very same time.
  */
-static __always_inline __u64 sample_time(bool has_cast)
+static __always_inline __u64 sample_time(void)
 {
-	struct fields_sample *s = has_cast && ocfg.kernel_time ? fields_now() : NULL;
+	struct fields_sample *s = ocfg.kernel_time ? fields_now() : NULL;
 	struct perf_sample_data *data;
 
 	if (s && s->data) {
@@ -106,8 +106,7 @@ static __always_inline __u64 sample_time(bool has_cast)
 }
 
 static __always_inline void fill_record(struct compat_sample_ctx *ctx, struct sample_record *rec,
-					struct overflow_state *st, struct filter_result *result,
-					bool has_cast)
+					struct overflow_state *st, struct filter_result *result)
 {
 	__u64 *words = (void *)(rec + 1);
 	struct overflow_verdict *verdict;
@@ -122,7 +121,7 @@ static __always_inline void fill_record(struct compat_sample_ctx *ctx, struct sa
 	verdict->falses = result->falses;
 	verdict->event = cfg.event;
 	verdict->verdict = result->verdict;
-	rec->time_ns = sample_time(has_cast);
+	rec->time_ns = sample_time();
 	rec->period = ctx->sample_period;
 	rec->return_addr = 0;
 	rec->return_gate = 0;

@@ -24,25 +24,33 @@ const volatile struct filter_quick filter_quick = {};
 /* 1 for anything but 0. */
 static __always_inline __u64 quick_any(__u64 bits)
 {
-	return (bits | -bits) >> 63;
+	__u64 any = bits | -bits;
+
+	/* Or the compiler makes a branch of it. */
+	barrier_var(any);
+	return any >> 63;
 }
 
-/* Numbers by FILTER_QUICK_INDEX. `late` has the fields that are not known. */
-struct quick_numbers {
-	__u64 v[FILTER_QUICK_NUMBERS];
-	__u64 late;
-};
-
-static __always_inline void quick_fetch(void *ctx, void *task, __u64 fields,
-					struct quick_numbers *numbers)
+/*
+ * Fetches numbers. Into the map, since a sampling program has little stack: gates take much. The
+ * indices of those that are not known, as bits.
+ */
+static __always_inline __u64 quick_fetch(void *ctx, void *task, __u64 fields,
+					 struct filter_counts *counts)
 {
+	__u64 late = 0;
+
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < FILTER_N_NUMBERS; i++) {
+		__u64 number = 0;
+
 		if (!(FILTER_QUICK_FIELDS >> i & 1) || !(fields >> i & 1))
 			continue;
-		if (filter_here(ctx, task, i, &numbers->v[FILTER_QUICK_INDEX(i)]))
-			numbers->late |= 1ull << FILTER_QUICK_INDEX(i);
+		if (filter_here(ctx, task, i, &number))
+			late |= 1ull << FILTER_QUICK_INDEX(i);
+		counts->numbers[FILTER_QUICK_INDEX(i)] = number;
 	}
+	return late;
 }
 
 /*
@@ -51,11 +59,11 @@ static __always_inline void quick_fetch(void *ctx, void *task, __u64 fields,
  * verifiers would follow each combination of outcomes.
  */
 static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 how, __u32 which, __u32 i,
-					  struct quick_numbers *numbers, bool *prepared)
+					  struct filter_counts *counts, __u64 late, bool *prepared)
 {
 	const volatile struct filter_quick_term *t = &filter_quick.terms[i];
 	const volatile struct filter_quick_comm *comm = &filter_quick.comms[i];
-	__u64 number, word[2], holds;
+	__u64 word[2], holds;
 	__u32 op = t->op;
 
 	if (op == FILTER_QUICK_ASK) {
@@ -72,11 +80,11 @@ static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 how, __u3
 		holds = 1 ^ quick_any(((word[0] ^ comm->word[0]) & comm->mask[0]) |
 				      ((word[1] ^ comm->word[1]) & comm->mask[1]));
 	} else {
-		__u32 index = t->index;
+		__u32 index = t->index & (FILTER_QUICK_NUMBERS - 1);
+		__u64 number = counts->numbers[index];
 
-		if (numbers->late >> index & 1)
+		if (late >> index & 1)
 			return FILTER_LATE;
-		number = numbers->v[index];
 		if (op == FILTER_QUICK_RANGE)
 			holds = 1 ^ filter_less(t->span, number - t->value);
 		else
@@ -93,17 +101,15 @@ static __always_inline bool filter_quick_eval(void *ctx, void *task, __u32 how, 
 					      struct filter_result *out)
 {
 	struct filter_counts *counts = filter_counts_of(which);
-	struct quick_numbers numbers;
-	__u64 reached, trues, falses;
+	__u64 reached, trues, falses, late;
 	bool prepared = false;
 
 	out->verdict = 0;
 	if (!counts)
 		return false;
-	numbers.late = 0;
 	trues = falses = counts->zero;
 	reached = counts->zero | 1;
-	quick_fetch(ctx, task, filter_quick.first, &numbers);
+	late = quick_fetch(ctx, task, filter_quick.first, counts);
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < FILTER_QUICK_TERMS; i++) {
 		__u64 from = reached >> i, answer;
@@ -115,10 +121,10 @@ static __always_inline bool filter_quick_eval(void *ctx, void *task, __u32 how, 
 		if (!(from & ((1ull << (FILTER_QUICK_END - i)) - 1)))
 			break;
 		if (i == 1)
-			quick_fetch(ctx, task, filter_quick.rest, &numbers);
+			late |= quick_fetch(ctx, task, filter_quick.rest, counts);
 		if (!(from & 1))
 			continue;
-		answer = quick_answer(ctx, task, how, which, i, &numbers, &prepared);
+		answer = quick_answer(ctx, task, how, which, i, counts, late, &prepared);
 		trues |= (answer & 1) << i;
 		falses |= (answer >> 1) << i;
 		reached |= -(answer & 1) & filter_quick.terms[i].on_true;

@@ -187,22 +187,11 @@ struct filter_result {
 };
 
 /*
- * Per CPU, one for each filter. A term counts in the sense in which it is written, without a `!`
- * before it. Undecided samples leave no count in the terms: user space counts them when it knows.
- */
-struct filter_counts {
-	__u64 verdicts[4];		    /* by FILTER_ACCEPT, REJECT, UNDECIDED */
-	__u64 zero;			    /* always, which the verifier does not know */
-	__u64 answers[4][FILTER_MAX_TERMS]; /* by FILTER_TRUE, FALSE, LATE; [0] is unused */
-	__u64 every[FILTER_MAX_TERMS];	    /* how often an `every` was asked since it was true */
-};
-
-/*
  * A filter of few terms once more, as constants of the program that evaluates it. The verifier
  * takes away what they make unreachable, and a term becomes a few instructions without a call, a
  * look-up or a loop: on a CPU that a tick finds with cold caches, those are what takes time.
  */
-#define FILTER_QUICK_TERMS 16
+#define FILTER_QUICK_TERMS 12
 
 /* The fields that quick terms ask for: numbers that every sample has at hand. */
 #define FILTER_QUICK_FIELDS                                                           \
@@ -254,8 +243,22 @@ struct filter_quick {
 	struct filter_quick_comm comms[FILTER_QUICK_TERMS];
 };
 
+/*
+ * Per CPU, one for each filter. A term counts in the sense in which it is written, without a `!`
+ * before it. Undecided samples leave no count in the terms: user space counts them when it knows.
+ */
+struct filter_counts {
+	__u64 verdicts[4];		     /* by FILTER_ACCEPT, REJECT, UNDECIDED */
+	__u64 zero;			     /* always, which the verifier does not know */
+	__u64 numbers[FILTER_QUICK_NUMBERS]; /* by FILTER_QUICK_INDEX, while a filter is evaluated
+					      */
+	__u64 answers[4][FILTER_MAX_TERMS];  /* by FILTER_TRUE, FALSE, LATE; [0] is unused */
+	__u64 every[FILTER_MAX_TERMS];	     /* how often an `every` was asked since it was true */
+};
+
+_Static_assert(sizeof(struct filter_term) == 24, "shared by both sides");
 _Static_assert(sizeof(struct filter_quick_term) == 32, "shared by both sides");
-_Static_assert(sizeof(struct filter_quick) == 24 + 16 * 32 + 16 * 32, "shared by both sides");
+_Static_assert(sizeof(struct filter_quick) == 24 + 12 * 32 + 12 * 32, "shared by both sides");
 _Static_assert(FILTER_QUICK_INDEX(63) == FILTER_QUICK_NUMBERS, "one for each field");
 _Static_assert(sizeof(struct filter_glob) == 520, "shared by both sides");
 _Static_assert(sizeof(struct filter_program) == 8 + 64 * 24 + 512 * 16 + 64 * 520, "shared");

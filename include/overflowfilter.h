@@ -17,6 +17,7 @@ struct overflow_config {
 	__u32 emit_chain; /* the kernel's own handler goes on with what is kept */
 	__u32 has_stack;  /* a term asks for the stack */
 	__u32 has_tables; /* a term asks for something that user space keeps in `filter_procs` */
+	__u32 use_cast;	  /* bpf_cast_to_kern_ctx() is to be called, so the kernel has it */
 	__u32 kernel_time; /* the record's time is the kernel's sample's, where that is known */
 };
 

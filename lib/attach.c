@@ -324,8 +324,6 @@ static bool is_in_main(const struct attach *a, size_t i)
 
 static const char *sample_program(const struct plan *plan)
 {
-	if (plan->filters && attach_filter_program(plan))
-		return attach_filter_program(plan);
 	return plan->host->has_find_vma ? "sample_vma" : "sample_plain";
 }
 

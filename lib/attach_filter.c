@@ -41,6 +41,7 @@ struct overflow_config attach_filter_config(const struct plan *plan, size_t even
 		.emit_chain = !!(plan->opts->emit & OPTS_EMIT_CHAIN),
 		.has_stack = fs->has_stack,
 		.has_tables = fs->has_tables,
+		.use_cast = fs->use_cast,
 		.kernel_time = fs->kernel_time,
 	};
 }
@@ -68,11 +69,6 @@ int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, siz
 	*offsets = fs->per_cpu_offsets;
 	*count = fs->preempt_count_at;
 	return 0;
-}
-
-const char *attach_filter_program(const struct plan *plan)
-{
-	return plan->filters->use_cast ? "sample_cast" : NULL;
 }
 
 bool attach_filter_wants_maps(const struct plan *plan)

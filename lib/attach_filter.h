@@ -18,8 +18,7 @@ struct overflow_config attach_filter_config(const struct plan *plan, size_t even
 int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, size_t event);
 int attach_filter_sizes(struct bpf_object *obj, const struct plan *plan);
 int attach_filter_fill(struct bpf_object *obj, const struct plan *plan);
-bool attach_filter_wants_maps(const struct plan *plan);	    /* changes of mappings matter */
-const char *attach_filter_program(const struct plan *plan); /* NULL: as without filters */
+bool attach_filter_wants_maps(const struct plan *plan); /* changes of mappings matter */
 
 /*
  * The kernel's copy of what is known of processes (filter_tables.h has ours). NULL: no memory, or

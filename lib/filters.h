@@ -43,7 +43,7 @@ struct filters {
 	size_t n_asks;
 	unsigned int needs; /* enum filter_need, of all */
 	bool has_stack, has_tables, has_under;
-	bool use_cast; /* the program with bpf_cast_to_kern_ctx() */
+	bool use_cast; /* bpf_cast_to_kern_ctx() is needed, and there */
 	bool kernel_time;
 	uint64_t per_cpu_offsets, preempt_count_at; /* as bpf/fields.bpf.h has them */
 };
