@@ -14,6 +14,8 @@
 /* Set by user space before loading. */
 const volatile __u32 fields_pidns_inum = 0; /* as in compat_task_tid() */
 
+const volatile __u32 fields_event = 0; /* the element of the program's samples */
+
 /*
  * For preempt_off: where the kernel's array of per-CPU offsets is (`__per_cpu_offset`), and where
  * in each CPU's part the count is: `__preempt_count`, or from Linux 6.2 (64701838bf05) to 6.14
@@ -22,11 +24,17 @@ const volatile __u32 fields_pidns_inum = 0; /* as in compat_task_tid() */
  */
 const volatile __u64 fields_per_cpu_offsets = 0;
 const volatile __u64 fields_preempt_count_at = 0;
+/* Where kallsyms has functions only: from this CPU's run queue, by their offsets in BTF; 0 if not.
+ */
+const volatile __s64 fields_preempt_count_from_rq = 0;
 
 /* When sampling began, CLOCK_MONOTONIC; set before the events are enabled. */
 __u64 fields_started_ns;
 
-/* The context's part. No tick interrupts a tick on its CPU (bpf_prog_active). */
+/*
+ * The context's part, one for each event: what the way to a program adds to the preemption count
+ * depends on the event. No tick interrupts a tick on its CPU (bpf_prog_active).
+ */
 struct fields_sample {
 	__u64 ip;
 	__u64 flags; /* the flags register */
@@ -46,14 +54,72 @@ struct {
 
 static __always_inline struct fields_sample *fields_now(void)
 {
-	__u32 zero = 0;
+	__u32 event = fields_event;
 
-	return bpf_map_lookup_elem(&fields_samples, &zero);
+	return bpf_map_lookup_elem(&fields_samples, &event);
+}
+
+/*
+ * A field of the current task, by pointers as in C. From 5.11 (3ca1032ab7ab) the task has a type,
+ * and each pointer is one load instead of a call.
+ */
+#define FIELDS_TYPED_TASK \
+	bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+#define FIELDS_TASK(...) FIELDS_OF(fields_task_now(), __VA_ARGS__)
+#define FIELDS_OF(task, ...)                                  \
+	(FIELDS_TYPED_TASK ? FIELDS_ARROWS(task, __VA_ARGS__) \
+			   : BPF_CORE_READ((struct task_struct *)task, __VA_ARGS__))
+#define FIELDS_ARROWS(...)			FIELDS_ARROWS_N(__VA_ARGS__, 3, 2, 1)(__VA_ARGS__)
+#define FIELDS_ARROWS_N(_0, _1, _2, _3, n, ...) FIELDS_ARROWS_##n
+#define FIELDS_ARROWS_1(p, a)			((p)->a)
+#define FIELDS_ARROWS_2(p, a, b)		((p)->a->b)
+#define FIELDS_ARROWS_3(p, a, b, c)		((p)->a->b->c)
+
+static __always_inline struct task_struct *fields_task_now(void)
+{
+	if (FIELDS_TYPED_TASK)
+		return bpf_get_current_task_btf();
+	return (void *)bpf_get_current_task();
+}
+
+/* Of the initial namespace: by a load, or a helper. */
+static __always_inline __u32 fields_process(struct task_struct *task)
+{
+	return FIELDS_TYPED_TASK ? task->tgid : bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline __u32 fields_thread(struct task_struct *task)
+{
+	return FIELDS_TYPED_TASK ? task->pid : bpf_get_current_pid_tgid();
+}
+
+/* By way of the task's group, whose part of a run queue is always the one of the task's CPU. */
+static __always_inline long fields_runq(__u64 *value)
+{
+	if (!bpf_core_field_exists(((struct task_struct *)0)->se.cfs_rq))
+		return -1;
+	*value = FIELDS_TASK(se.cfs_rq, rq, nr_running);
+	return 0;
 }
 
 #define FIELDS_PREEMPT_MASK                                                   \
 	0xff /* depth of preempt_disable(); softirqs and interrupts are above \
 	      */
+
+static __always_inline int fields_preempt_count_near_rq(void)
+{
+	__u64 at = 0;
+	int count = 0;
+
+	if (!bpf_core_field_exists(((struct task_struct *)0)->se.cfs_rq))
+		return -1;
+	at = (__u64)FIELDS_TASK(se.cfs_rq, rq);
+	barrier_var(at);
+	at += fields_preempt_count_from_rq;
+	if (bpf_probe_read_kernel(&count, sizeof(count), (void *)at))
+		return -1;
+	return count & FIELDS_PREEMPT_MASK;
+}
 
 /*
  * This CPU's preemption count, -1 if it is not to be had. By address, since a program that names a
@@ -65,6 +131,8 @@ static __always_inline int fields_preempt_count(void)
 	__u64 base = 0;
 	int count = 0;
 
+	if (fields_preempt_count_from_rq)
+		return fields_preempt_count_near_rq();
 	if (!fields_per_cpu_offsets || !fields_preempt_count_at)
 		return -1;
 	if (bpf_probe_read_kernel(
@@ -205,40 +273,6 @@ static __always_inline __u64 fields_mem(__u32 field, __u64 src)
 	}
 }
 
-/*
- * A field of the current task, by pointers as in C. From 5.11 (3ca1032ab7ab) the task has a type,
- * and each pointer is one load instead of a call.
- */
-#define FIELDS_TYPED_TASK \
-	bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
-#define FIELDS_TASK(...) FIELDS_OF(fields_task_now(), __VA_ARGS__)
-#define FIELDS_OF(task, ...)                                  \
-	(FIELDS_TYPED_TASK ? FIELDS_ARROWS(task, __VA_ARGS__) \
-			   : BPF_CORE_READ((struct task_struct *)task, __VA_ARGS__))
-#define FIELDS_ARROWS(...)			FIELDS_ARROWS_N(__VA_ARGS__, 3, 2, 1)(__VA_ARGS__)
-#define FIELDS_ARROWS_N(_0, _1, _2, _3, n, ...) FIELDS_ARROWS_##n
-#define FIELDS_ARROWS_1(p, a)			((p)->a)
-#define FIELDS_ARROWS_2(p, a, b)		((p)->a->b)
-#define FIELDS_ARROWS_3(p, a, b, c)		((p)->a->b->c)
-
-static __always_inline struct task_struct *fields_task_now(void)
-{
-	if (FIELDS_TYPED_TASK)
-		return bpf_get_current_task_btf();
-	return (void *)bpf_get_current_task();
-}
-
-/* Of the initial namespace: by a load, or a helper. */
-static __always_inline __u32 fields_process(struct task_struct *task)
-{
-	return FIELDS_TYPED_TASK ? task->tgid : bpf_get_current_pid_tgid() >> 32;
-}
-
-static __always_inline __u32 fields_thread(struct task_struct *task)
-{
-	return FIELDS_TYPED_TASK ? task->pid : bpf_get_current_pid_tgid();
-}
-
 #define FIELDS_FLAG_IF 0x200 /* x86: interrupts are enabled */
 
 static __always_inline long fields_preempt_off(struct fields_sample *s, __u64 *value)
@@ -255,15 +289,6 @@ static __always_inline long fields_preempt_off(struct fields_sample *s, __u64 *v
 	if (!s->own_preempt)
 		return -1;
 	*value = depth >= (int)s->own_preempt;
-	return 0;
-}
-
-/* By way of the task's group, whose part of a run queue is always the one of the task's CPU. */
-static __always_inline long fields_runq(__u64 *value)
-{
-	if (!bpf_core_field_exists(((struct task_struct *)0)->se.cfs_rq))
-		return -1;
-	*value = FIELDS_TASK(se.cfs_rq, rq, nr_running);
 	return 0;
 }
 

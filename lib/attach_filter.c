@@ -53,10 +53,13 @@ int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, siz
 	uint32_t *inum = bpfvar_find(obj, ".rodata", "fields_pidns_inum", sizeof(*inum));
 	uint64_t *offsets = bpfvar_find(obj, ".rodata", "fields_per_cpu_offsets", sizeof(*offsets));
 	uint64_t *count = bpfvar_find(obj, ".rodata", "fields_preempt_count_at", sizeof(*count));
+	uint32_t *number = bpfvar_find(obj, ".rodata", "fields_event", sizeof(*number));
+	int64_t *from_rq =
+		bpfvar_find(obj, ".rodata", "fields_preempt_count_from_rq", sizeof(*from_rq));
 	const struct filters_event *e = &fs->events[event];
 	struct filter_quick *quick;
 
-	if (!ocfg || !inum || !offsets || !count)
+	if (!ocfg || !inum || !offsets || !count || !number || !from_rq)
 		return -ENOENT;
 	quick = bpfvar_find(obj, ".rodata", "filter_quick", sizeof(*quick));
 	if (!quick)
@@ -65,9 +68,11 @@ int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, siz
 	if (e->expr && !plan->host->pidns_inum)
 		filter_quick_make(e->expr, e->plan, quick);
 	*ocfg = attach_filter_config(plan, event);
+	*number = event;
 	*inum = plan->host->pidns_inum;
 	*offsets = fs->per_cpu_offsets;
 	*count = fs->preempt_count_at;
+	*from_rq = fs->preempt_count_from_rq;
 	return 0;
 }
 
@@ -90,6 +95,7 @@ int attach_filter_sizes(struct bpf_object *obj, const struct plan *plan)
 		const char *name;
 		uint32_t entries;
 	} sizes[] = {
+		{"fields_samples", plan->n_events},
 		{"filter_programs", plan->n_events},
 		{"filter_counters", plan->n_events},
 		{"filter_bits", plan->n_events},

@@ -207,8 +207,8 @@ static uint64_t sample_types_of(const struct event_spec *e)
 	return types;
 }
 
-/* Where the preemption count is; false: not to be had. */
-static bool find_preempt_count(struct filters *fs)
+/* Where the preemption count is, by symbols or else by types; false: not to be had. */
+static bool find_preempt_count(struct filters *fs, const struct host *host)
 {
 	struct kallsyms_address at[] = {
 		{.name = "__per_cpu_offset"},
@@ -219,12 +219,16 @@ static bool find_preempt_count(struct filters *fs)
 	};
 
 	kallsyms_addresses("/proc/kallsyms", at, sizeof(at) / sizeof(at[0]));
-	if (!at[0].addr || (!at[1].addr && !at[2].addr) || !at[3].addr)
+	if (!at[3].addr)
 		return false;
-	fs->per_cpu_offsets = at[0].addr;
-	/* Behind a pointer to the current task. */
-	fs->preempt_count_at = at[1].addr ? at[1].addr : at[2].addr + 8;
-	return true;
+	if (at[0].addr && (at[1].addr || at[2].addr)) {
+		fs->per_cpu_offsets = at[0].addr;
+		/* Behind a pointer to the current task. */
+		fs->preempt_count_at = at[1].addr ? at[1].addr : at[2].addr + 8;
+		return true;
+	}
+	fs->preempt_count_from_rq = host->has_cfs_rq ? host->preempt_count_from_rq : 0;
+	return fs->preempt_count_from_rq;
 }
 
 static unsigned int needs_fulfilled(struct filters *fs, const struct host *host)
@@ -237,7 +241,7 @@ static unsigned int needs_fulfilled(struct filters *fs, const struct host *host)
 		needs |= FILTER_NEED_CGROUP2;
 	if (host->has_cfs_rq)
 		needs |= FILTER_NEED_RUNQ;
-	if ((fs->needs & FILTER_NEED_PREEMPT) && find_preempt_count(fs))
+	if ((fs->needs & FILTER_NEED_PREEMPT) && find_preempt_count(fs, host))
 		needs |= FILTER_NEED_PREEMPT;
 	return needs;
 }

@@ -46,6 +46,7 @@ struct filters {
 	bool use_cast; /* bpf_cast_to_kern_ctx() is needed, and there */
 	bool kernel_time;
 	uint64_t per_cpu_offsets, preempt_count_at; /* as bpf/fields.bpf.h has them */
+	int64_t preempt_count_from_rq;
 };
 
 /*

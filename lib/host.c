@@ -353,6 +353,58 @@ static bool has_member(const struct btf *btf, const char *name, const char *memb
 	return false;
 }
 
+/* Where a per-CPU variable is in each CPU's part, and its type; -1: there is none. */
+static int64_t per_cpu_at(const struct btf *btf, const char *name, const struct btf_type **type)
+{
+	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	const struct btf_type *sec = id > 0 ? btf__type_by_id(btf, id) : NULL;
+
+	for (int i = 0; sec && i < btf_vlen(sec); i++) {
+		const struct btf_var_secinfo *info = &btf_var_secinfos(sec)[i];
+		const struct btf_type *var = btf__type_by_id(btf, info->type);
+
+		if (!var || strcmp(btf__name_by_offset(btf, var->name_off), name))
+			continue;
+		*type = btf__type_by_id(btf, (uint32_t)btf__resolve_type(btf, var->type));
+		return info->offset;
+	}
+	return -1;
+}
+
+/* A member of a struct, also one in an unnamed struct or union; -1: there is none. */
+static int64_t member_at(const struct btf *btf, const struct btf_type *t, const char *member,
+			 int depth)
+{
+	for (int i = 0; t && btf_is_composite(t) && i < btf_vlen(t); i++) {
+		const char *name = btf__name_by_offset(btf, btf_members(t)[i].name_off);
+		int64_t at = btf_member_bit_offset(t, (uint32_t)i) / 8, in;
+
+		if (!strcmp(name, member))
+			return at;
+		in = *name || depth > 4
+			     ? -1
+			     : member_at(btf, btf__type_by_id(btf, btf_members(t)[i].type), member,
+					 depth + 1);
+		if (in >= 0)
+			return at + in;
+	}
+	return -1;
+}
+
+static int64_t preempt_count_from_rq(const struct btf *btf)
+{
+	const struct btf_type *type = NULL;
+	int64_t rq = per_cpu_at(btf, "runqueues", &type);
+	int64_t at = per_cpu_at(btf, "__preempt_count", &type), hot, in;
+
+	if (at < 0) {
+		hot = per_cpu_at(btf, "pcpu_hot", &type);
+		in = hot < 0 ? -1 : member_at(btf, type, "preempt_count", 0);
+		at = in < 0 ? -1 : hot + in;
+	}
+	return rq < 0 || at < 0 ? 0 : at - rq;
+}
+
 void host_probe_types(struct host *host)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -363,6 +415,7 @@ void host_probe_types(struct host *host)
 		btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0 &&
 		has_member(btf, "perf_sample_data", "sample_flags");
 	host->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
+	host->preempt_count_from_rq = preempt_count_from_rq(btf);
 	btf__free(btf);
 }
 

@@ -15,15 +15,17 @@
 #include "failure.h"
 
 struct host {
-	char kernel[96];	  /* uname's release */
-	bool has_pmu;		  /* a core PMU: cycles can be sampled */
-	bool has_uprobe;	  /* perf's uprobe PMU */
-	bool has_kprobe;	  /* perf's kprobe PMU */
-	bool has_find_vma;	  /* bpf_find_vma(), Linux 5.17; see host_probe_bpf() */
-	bool has_uprobe_multi;	  /* one link for many uprobes, Linux 6.6; see host_probe_bpf() */
-	bool has_sample_data;	  /* bpf_cast_to_kern_ctx() and sample_flags, Linux 6.2; see
-				     host_probe_types() */
-	bool has_cfs_rq;	  /* task_struct.se.cfs_rq; see host_probe_types() */
+	char kernel[96];       /* uname's release */
+	bool has_pmu;	       /* a core PMU: cycles can be sampled */
+	bool has_uprobe;       /* perf's uprobe PMU */
+	bool has_kprobe;       /* perf's kprobe PMU */
+	bool has_find_vma;     /* bpf_find_vma(), Linux 5.17; see host_probe_bpf() */
+	bool has_uprobe_multi; /* one link for many uprobes, Linux 6.6; see host_probe_bpf() */
+	bool has_sample_data;  /* bpf_cast_to_kern_ctx() and sample_flags, Linux 6.2; see
+				  host_probe_types() */
+	bool has_cfs_rq;       /* task_struct.se.cfs_rq; see host_probe_types() */
+	/* From a CPU's run queue (`runqueues`) to its preemption count, bytes; 0: not known. */
+	int64_t preempt_count_from_rq;
 	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate, Hz; 0: not known */
 	uint32_t max_stack;	  /* kernel.perf_event_max_stack, frames */
 	uint32_t *online;	  /* CPUs */
