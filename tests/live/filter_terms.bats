@@ -150,13 +150,42 @@ has_data()
 	word_hits 'addr == 0x'"$(nm "$STATES" | awk '$3 == "word" { print $1 }')" "$ALL"
 }
 
-@test "interrupts, and who waits for the CPU" {
+@test "interrupts: disabled while the scheduler counts, enabled while a page fault does" {
+	local asleep fault
+
+	wl s "$SG_BUILD/live/irqsoff"
+	read -r asleep fault <"$T/s.out"
+	gp_start -p "$(wl_pid s)" -e "mem:$asleep/8:w" --filter irqs_off \
+		-e "mem:$fault/8:w" --filter irqs_off -e "mem:$asleep/8:w" --filter '!irqs_off'
+	wl_go s
+	wl_wait s
+	gp_wait
+	[ "$status" -eq 0 ]
+	assert_identity
+	holds '.events[0] | .kept >= 29 and .kept == .seen'
+	holds '.events[1] | .seen >= 37 and .kept == 0'
+	holds '.events[2] | .seen >= 29 and .kept == 0'
 	on_function
 	hits irqs_off 0
+}
+
+@test "preemption: disabled while the kernel changes a futex" {
+	MEM="mem:0x$(nm "$W/nopreempt" | awk '$3 == "word" { print $1 }')/8:w"
+	for filter in preempt_off:19 '!preempt_off:23' 'user && preempt_off || kernel && !preempt_off:0'; do
+		gp -e "$MEM" --filter "${filter%:*}" -- "$W/nopreempt"
+		assert_identity
+		is .seen 42
+		is .kept "${filter##*:}"
+		is .late 0
+	done
+}
+
+@test "who waits for the CPU" {
+	on_function
 	hits 'runq >= 1' 97
-	# four threads on one CPU, then one of them alone
-	split 'runq > 3' -C 0 -- bash -c "taskset -cp 0 \$\$ >/dev/null
-		for i in 1 2 3 4; do $W/spin -t 800 & done; $W/spin -t 2500; wait"
+	# more threads on one CPU than anything else here would make, then one of them alone
+	split 'runq > 60' -C 0 -- bash -c "taskset -cp 0 \$\$ >/dev/null
+		for i in {1..100}; do $W/spin -t 20 & done; $W/spin -t 1200; wait"
 }
 
 @test "idle is a term like another, and includes idle ticks" {
