@@ -65,10 +65,9 @@ static __always_inline struct fields_sample *fields_now(void)
  */
 #define FIELDS_TYPED_TASK \
 	bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
-#define FIELDS_TASK(...) FIELDS_OF(fields_task_now(), __VA_ARGS__)
-#define FIELDS_OF(task, ...)                                  \
-	(FIELDS_TYPED_TASK ? FIELDS_ARROWS(task, __VA_ARGS__) \
-			   : BPF_CORE_READ((struct task_struct *)task, __VA_ARGS__))
+#define FIELDS_TASK(...)                                                   \
+	(FIELDS_TYPED_TASK ? FIELDS_ARROWS(fields_task_now(), __VA_ARGS__) \
+			   : BPF_CORE_READ(fields_task_now(), __VA_ARGS__))
 #define FIELDS_ARROWS(...)			FIELDS_ARROWS_N(__VA_ARGS__, 3, 2, 1)(__VA_ARGS__)
 #define FIELDS_ARROWS_N(_0, _1, _2, _3, n, ...) FIELDS_ARROWS_##n
 #define FIELDS_ARROWS_1(p, a)			((p)->a)
@@ -440,7 +439,7 @@ static __always_inline long filter_here(void *context, void *current, __u32 fiel
 		*value = fields_thread(task);
 		break;
 	case FILTER_F_PPID:
-		*value = (__u32)FIELDS_OF(task, real_parent, tgid);
+		*value = (__u32)task->real_parent->tgid;
 		break;
 	case FILTER_F_CGROUP:
 		*value = bpf_get_current_cgroup_id();
@@ -455,11 +454,11 @@ static __always_inline long filter_here(void *context, void *current, __u32 fiel
 		*value = ((__u64)fields_thread(task) - 1) >> 63;
 		break;
 	case FILTER_F_PRIO:
-		prio = FIELDS_OF(task, prio);
+		prio = task->prio;
 		*value = (__u32)(prio & ~(prio >> 31));
 		break;
 	case FILTER_F_POLICY:
-		*value = FIELDS_OF(task, policy);
+		*value = task->policy;
 		break;
 	case FILTER_F_TIME:
 		*value = bpf_ktime_get_ns();

@@ -279,32 +279,19 @@ static __always_inline void filter_walk(void *ctx)
 		walk_for_term(ctx);
 }
 
-/* What the record needs, and those terms that ask for more than the sample itself. */
-static __always_inline int begin_state(struct compat_sample_ctx *ctx, bool has_find_vma)
+static __noinline int begin_state(struct compat_sample_ctx *ctx)
 {
-	struct tick_counters *c = loss_counters();
 	struct overflow_state *st = filter_state();
 
-	if (!c || !st || fields_begin(ctx, ocfg.use_cast))
+	if (!st || fields_begin(ctx, ocfg.use_cast))
 		return -1;
-	sample_state(ctx, c, st, has_find_vma);
+	sample_state(ctx, st);
 	return 0;
 }
 
-static __noinline int begin_plain(struct compat_sample_ctx *ctx)
+static __always_inline int filter_prepare(void *ctx)
 {
-	return begin_state(ctx, false);
-}
-
-static __noinline int begin_vma(struct compat_sample_ctx *ctx)
-{
-	return begin_state(ctx, true);
-}
-
-/* Whether the kernel has bpf_find_vma() must be a constant. */
-static __always_inline int filter_prepare(void *ctx, __u32 has_find_vma)
-{
-	return has_find_vma ? begin_vma(ctx) : begin_plain(ctx);
+	return begin_state(ctx);
 }
 
 #include "filter.bpf.h"
@@ -356,24 +343,24 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	struct task_struct *task = fields_task_now();
 	struct tick_counters *c = loss_counters();
 	__u32 process = fields_process(task);
-	struct overflow_state *st;
+	struct overflow_state *st = filter_state();
 	bool prepared = false;
 
-	if (!c || !sample_begin(ctx, c, process))
+	if (!c || !st || !sample_begin(ctx, c, process))
 		return 0;
+	sample_gates(ctx, c, st, has_find_vma);
 	if (filter_quick.n_terms) {
-		prepared = filter_quick_eval(ctx, task, has_find_vma, cfg.event, &result);
+		prepared = filter_quick_eval(ctx, task, cfg.event, &result);
 	} else if (ocfg.has_filter) {
-		prepared = !filter_prepare(ctx, has_find_vma);
+		prepared = !filter_prepare(ctx);
 		filter_eval(ctx, cfg.event, &result);
 	}
 	if (result.verdict == FILTER_REJECT) {
 		c->filtered++;
 		return 0;
 	}
-	st = filter_state();
-	if ((result.verdict != FILTER_ACCEPT && result.verdict != FILTER_UNDECIDED) || !st ||
-	    (!prepared && filter_prepare(ctx, has_find_vma))) {
+	if ((result.verdict != FILTER_ACCEPT && result.verdict != FILTER_UNDECIDED) ||
+	    (!prepared && filter_prepare(ctx))) {
 		c->lost_scratch++;
 		return 0;
 	}

@@ -40,7 +40,8 @@ __hidden int samplegate_enter(struct bpf_perf_event_data *ctx)
 
 	if (!c || !st || !sample_begin((void *)ctx, c, bpf_get_current_pid_tgid() >> 32))
 		return 0;
-	sample_state((void *)ctx, c, st, NO_FIND_VMA);
+	sample_gates((void *)ctx, c, st, NO_FIND_VMA);
+	sample_state((void *)ctx, st);
 	return 1;
 }
 

@@ -161,22 +161,27 @@ static __always_inline bool sample_begin(struct compat_sample_ctx *ctx, struct t
 	return true;
 }
 
-/* What the record needs, and those terms that ask for more than the sample itself. */
-static __always_inline void sample_state(struct compat_sample_ctx *ctx, struct tick_counters *c,
+/* Which gates are open: for the record, and for the terms about them. */
+static __always_inline void sample_gates(struct compat_sample_ctx *ctx, struct tick_counters *c,
 					 struct overflow_state *st, bool has_find_vma)
 {
 	struct gate_self self;
 
+	if (!cfg.n_gates)
+		return;
+	self = gate_current(has_find_vma);
+	st->gates = gates_open(c, &self, compat_user_mode(ctx) ? ctx->sp : 0, has_find_vma);
+}
+
+/* What else the record needs, and those terms that ask for more than the sample itself. */
+static __always_inline void sample_state(struct compat_sample_ctx *ctx, struct overflow_state *st)
+{
 	st->user_mode = compat_user_mode(ctx);
 	st->ip = ctx->ip;
 	st->walked = st->ip_known = st->stack_known = st->kept = 0;
 	st->pid = bpf_get_current_pid_tgid() >> 32;
 	if (cfg.pidns_inum)
 		st->pid = compat_task_tgid((void *)bpf_get_current_task(), cfg.pidns_inum);
-	if (cfg.n_gates) {
-		self = gate_current(has_find_vma);
-		st->gates = gates_open(c, &self, st->user_mode ? ctx->sp : 0, has_find_vma);
-	}
 }
 
 #endif

@@ -9,8 +9,7 @@
  *     long filter_here(void *ctx, void *task, __u32 field, __u64 *value)
  *                                      filter_number() of FILTER_QUICK_FIELDS
  *     long filter_here_comm(void *task, __u64 word[2])
- *     int filter_prepare(void *ctx, __u32 how)
- *                                      called before the first term of a sample that has no quick
+ *     int filter_prepare(void *ctx)    called before the first term of a sample that has no quick
  *                                      form, and only then; 0 or -1
  *
  * as static __always_inline functions which get what filter_quick_eval() is given.
@@ -58,7 +57,7 @@ static __always_inline __u64 quick_fetch(void *ctx, void *task, __u64 fields,
  * verifier. No branch depends on what the sample is like: where a program has functions, older
  * verifiers would follow each combination of outcomes.
  */
-static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 how, __u32 which, __u32 i,
+static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 which, __u32 i,
 					  struct filter_counts *counts, __u64 late, bool *prepared)
 {
 	const volatile struct filter_quick_term *t = &filter_quick.terms[i];
@@ -67,7 +66,7 @@ static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 how, __u3
 	__u32 op = t->op;
 
 	if (op == FILTER_QUICK_ASK) {
-		if (!*prepared && filter_prepare(ctx, how))
+		if (!*prepared && filter_prepare(ctx))
 			return FILTER_LATE;
 		*prepared = true;
 		if (t->walks)
@@ -97,7 +96,7 @@ static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 how, __u3
  * As filter_eval(). There must be a quick form. True: filter_prepare() has been called. The first
  * term decides most samples that are dropped: what others ask for is fetched behind it.
  */
-static __always_inline bool filter_quick_eval(void *ctx, void *task, __u32 how, __u32 which,
+static __always_inline bool filter_quick_eval(void *ctx, void *task, __u32 which,
 					      struct filter_result *out)
 {
 	struct filter_counts *counts = filter_counts_of(which);
@@ -124,7 +123,7 @@ static __always_inline bool filter_quick_eval(void *ctx, void *task, __u32 how, 
 			late |= quick_fetch(ctx, task, filter_quick.rest, counts);
 		if (!(from & 1))
 			continue;
-		answer = quick_answer(ctx, task, how, which, i, counts, late, &prepared);
+		answer = quick_answer(ctx, task, which, i, counts, late, &prepared);
 		trues |= (answer & 1) << i;
 		falses |= (answer >> 1) << i;
 		reached |= -(answer & 1) & filter_quick.terms[i].on_true;

@@ -193,14 +193,19 @@ struct filter_result {
  */
 #define FILTER_QUICK_TERMS 12
 
-/* The fields that quick terms ask for: numbers that every sample has at hand. */
-#define FILTER_QUICK_FIELDS                                                           \
-	(1ull << FILTER_F_PID | 1ull << FILTER_F_TID | 1ull << FILTER_F_PPID |        \
-	 1ull << FILTER_F_CPU | 1ull << FILTER_F_CGROUP | 1ull << FILTER_F_UID |      \
-	 1ull << FILTER_F_GID | 1ull << FILTER_F_USER | 1ull << FILTER_F_IDLE |       \
-	 1ull << FILTER_F_PRIO | 1ull << FILTER_F_POLICY | 1ull << FILTER_F_IP |      \
+/*
+ * The fields that quick terms ask for: numbers that every sample has at hand. Some of them only
+ * where bpf_get_current_task_btf() gives the task a type: from Linux 5.11 on.
+ */
+#define FILTER_QUICK_ANYWHERE                                                         \
+	(1ull << FILTER_F_PID | 1ull << FILTER_F_TID | 1ull << FILTER_F_CPU |         \
+	 1ull << FILTER_F_CGROUP | 1ull << FILTER_F_UID | 1ull << FILTER_F_GID |      \
+	 1ull << FILTER_F_USER | 1ull << FILTER_F_IDLE | 1ull << FILTER_F_IP |        \
 	 1ull << FILTER_F_TIME | 1ull << FILTER_F_ELAPSED | 1ull << FILTER_F_PERIOD | \
 	 1ull << FILTER_F_IRQS_OFF)
+#define FILTER_QUICK_FIELDS                                                      \
+	(FILTER_QUICK_ANYWHERE | 1ull << FILTER_F_PPID | 1ull << FILTER_F_PRIO | \
+	 1ull << FILTER_F_POLICY)
 
 /* A field's place among them. */
 #define FILTER_QUICK_INDEX(field) __builtin_popcountll(FILTER_QUICK_FIELDS &((1ull << (field)) - 1))

@@ -66,7 +66,10 @@ int attach_filter_constants(struct bpf_object *obj, const struct plan *plan, siz
 		return -ENOENT;
 	/* Numbers of another pid namespace take a loop. */
 	if (e->expr && !plan->host->pidns_inum)
-		filter_quick_make(e->expr, e->plan, quick);
+		filter_quick_make(e->expr, e->plan,
+				  plan->host->has_typed_task ? FILTER_QUICK_FIELDS
+							     : FILTER_QUICK_ANYWHERE,
+				  quick);
 	*ocfg = attach_filter_config(plan, event);
 	*number = event;
 	*inum = plan->host->pidns_inum;

@@ -58,22 +58,17 @@ static void comm(const char *name, bool negate, struct filter_quick_term *out,
 	out->negate = negate;
 }
 
-static bool is_quick_field(const struct filter_term *term)
-{
-	return FILTER_QUICK_FIELDS >> term->field & 1;
-}
-
 static void make_term(const struct filter_leaf *leaf, const struct filter_program *prog, size_t i,
-		      struct filter_quick *out)
+		      uint64_t fields, struct filter_quick *out)
 {
 	const struct filter_term *term = &prog->terms[i];
 	struct filter_quick_term *q = &out->terms[i];
 
 	q->on_true = reached(term->on_true);
 	q->on_false = reached(term->on_false);
-	if (term->op == FILTER_OP_NUMBER && is_quick_field(term)) {
+	if (term->op == FILTER_OP_NUMBER && (fields >> term->field & 1)) {
 		number(term, q);
-	} else if (term->op == FILTER_OP_SET && term->count == 1 && is_quick_field(term)) {
+	} else if (term->op == FILTER_OP_SET && term->count == 1 && (fields >> term->field & 1)) {
 		const struct filter_range *r = &prog->ranges[term->first];
 
 		range(q, r->low, r->high, term->cmp == FILTER_NE);
@@ -91,13 +86,13 @@ static void make_term(const struct filter_leaf *leaf, const struct filter_progra
 }
 
 void filter_quick_make(const struct filter_expr *expr, const struct filter_plan *plan,
-		       struct filter_quick *out)
+		       uint64_t fields, struct filter_quick *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (expr->n_terms > FILTER_QUICK_TERMS)
 		return;
 	out->n_terms = (__u32)expr->n_terms;
 	for (size_t i = 0; i < expr->n_terms; i++)
-		make_term(expr->terms[i], &plan->program, i, out);
+		make_term(expr->terms[i], &plan->program, i, fields, out);
 	out->rest &= ~out->first;
 }

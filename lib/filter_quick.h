@@ -7,10 +7,11 @@
 #include "filter_compile.h"
 
 /*
- * What expr, which plan was made from, means in the quick form. A filter of more than
- * FILTER_QUICK_TERMS terms has none: n_terms is 0.
+ * What expr, which plan was made from, means in the quick form. `fields` are FILTER_QUICK_FIELDS,
+ * or those of them that are to be had: terms about others are asked the long way. A filter of more
+ * than FILTER_QUICK_TERMS terms has none: n_terms is 0.
  */
 void filter_quick_make(const struct filter_expr *expr, const struct filter_plan *plan,
-		       struct filter_quick *out);
+		       uint64_t fields, struct filter_quick *out);
 
 #endif

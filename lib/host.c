@@ -353,6 +353,17 @@ static bool has_member(const struct btf *btf, const char *name, const char *memb
 	return false;
 }
 
+static bool has_enumerator(const struct btf *btf, const char *name, const char *enumerator)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_ENUM);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_enum(t)[i].name_off), enumerator))
+			return true;
+	return false;
+}
+
 /* Where a per-CPU variable is in each CPU's part, and its type; -1: there is none. */
 static int64_t per_cpu_at(const struct btf *btf, const char *name, const struct btf_type **type)
 {
@@ -415,6 +426,7 @@ void host_probe_types(struct host *host)
 		btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0 &&
 		has_member(btf, "perf_sample_data", "sample_flags");
 	host->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
+	host->has_typed_task = has_enumerator(btf, "bpf_func_id", "BPF_FUNC_get_current_task_btf");
 	host->preempt_count_from_rq = preempt_count_from_rq(btf);
 	btf__free(btf);
 }

@@ -24,6 +24,7 @@ struct host {
 	bool has_sample_data;  /* bpf_cast_to_kern_ctx() and sample_flags, Linux 6.2; see
 				  host_probe_types() */
 	bool has_cfs_rq;       /* task_struct.se.cfs_rq; see host_probe_types() */
+	bool has_typed_task;   /* bpf_get_current_task_btf() */
 	/* From a CPU's run queue (`runqueues`) to its preemption count, bytes; 0: not known. */
 	int64_t preempt_count_from_rq;
 	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate, Hz; 0: not known */

@@ -81,7 +81,7 @@ static __always_inline long filter_here_comm(void *task, __u64 word[2])
 	return filter_comm((char *)word);
 }
 
-static __always_inline int filter_prepare(void *ctx, __u32 how)
+static __always_inline int filter_prepare(void *ctx)
 {
 	prepared++;
 	return 0;
@@ -98,7 +98,7 @@ __noinline int evaluate(__u32 at)
 		return 0;
 	current_facts = at;
 	if (filter_quick.n_terms)
-		filter_quick_eval(NULL, NULL, 0, 0, result);
+		filter_quick_eval(NULL, NULL, 0, result);
 	else
 		filter_eval(NULL, 0, result);
 	return 1;

@@ -295,7 +295,8 @@ static int one_filter(struct test *t, struct rng *r, struct strbuf *text, uint64
 		return fail("memory", ENOMEM);
 	for (size_t i = 0; i < t->n_samples; i++)
 		random_facts(r, expr, &t->facts[i]);
-	filter_quick_make(expr, plan, &quick);
+	filter_quick_make(expr, plan, number % 5 ? FILTER_QUICK_FIELDS : FILTER_QUICK_ANYWHERE,
+			  &quick);
 	err = run_long(t, expr, plan);
 	if (!err && quick.n_terms)
 		err = run_quick(t, expr, plan, &quick);

@@ -185,7 +185,7 @@ has_data()
 	hits 'runq >= 1' 97
 	# more threads on one CPU than anything else here would make, then one of them alone
 	split 'runq > 60' -C 0 -- bash -c "taskset -cp 0 \$\$ >/dev/null
-		for i in {1..100}; do $W/spin -t 20 & done; $W/spin -t 1200; wait"
+		$W/spin -j 100 -t 500; $W/spin -t 1200"
 }
 
 @test "idle is a term like another, and includes idle ticks" {
