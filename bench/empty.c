@@ -25,7 +25,9 @@
 #include "parse.h"
 
 static const char usage[] =
-	"usage: empty [-s] tick HZ | empty [-s] probe FILE FUNCTION | empty -s stats\n"
+	"usage: empty [-s] tick HZ | empty bare HZ | empty [-s] probe FILE FUNCTION | empty -s "
+	"stats\n"
+	"bare: the same events without a program\n"
 	"-s: switch BPF run statistics on, for everyone, as long as this runs\n";
 
 static int fail(const char *what, int err)
@@ -52,7 +54,7 @@ static int attach_ticks(struct bpf_program *prog, uint64_t hz)
 		if (fd < 0 && errno == ENODEV)
 			continue; /* offline */
 		/* The link keeps both open, and nothing here ends before the process does. */
-		if (fd < 0 || !bpf_program__attach_perf_event(prog, fd))
+		if (fd < 0 || (prog && !bpf_program__attach_perf_event(prog, fd)))
 			return fail("cpu-clock", errno);
 		attached++;
 	}
@@ -124,6 +126,8 @@ int main(int argc, char **argv)
 	} else if (argc == 2 && !strcmp(argv[0], "tick") && !parse_u64(argv[1], 1, 1000000, &hz)) {
 		skel = empty_bpf__open_and_load();
 		err = skel ? attach_ticks(skel->progs.empty_tick, hz) : fail("load", errno);
+	} else if (argc == 2 && !strcmp(argv[0], "bare") && !parse_u64(argv[1], 1, 1000000, &hz)) {
+		err = attach_ticks(NULL, hz);
 	} else if (argc == 3 && !strcmp(argv[0], "probe")) {
 		skel = empty_bpf__open_and_load();
 		err = skel ? attach_probes(skel, argv[1], argv[2]) : fail("load", errno);

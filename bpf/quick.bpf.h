@@ -73,6 +73,13 @@ static __always_inline __u64 quick_answer(void *ctx, void *task, __u32 which, __
 			filter_walk(ctx);
 		return filter_ask_term(which, i) & FILTER_LATE;
 	}
+	if (op == FILTER_QUICK_EVERY) {
+		__u64 asked = counts->every[i] + 1;
+
+		holds = 1 ^ filter_less(asked, t->value);
+		counts->every[i] = asked & (holds - 1);
+		return FILTER_FALSE - holds;
+	}
 	if (op == FILTER_QUICK_COMM) {
 		if (filter_here_comm(task, word))
 			return FILTER_LATE;

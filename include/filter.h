@@ -216,6 +216,7 @@ enum filter_quick_op {
 	FILTER_QUICK_RANGE, /* number - value <= span, as unsigned numbers that wrap: all but `&` */
 	FILTER_QUICK_BITS,  /* number & value */
 	FILTER_QUICK_COMM,  /* comm is comms[number of the term] */
+	FILTER_QUICK_EVERY, /* as FILTER_OP_EVERY */
 	FILTER_QUICK_N_OPS,
 };
 

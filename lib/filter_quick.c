@@ -75,6 +75,9 @@ static void make_term(const struct filter_leaf *leaf, const struct filter_progra
 	} else if (term->op == FILTER_OP_COMM && leaf->n_names == 1 && !leaf->glob &&
 		   strlen(leaf->names[0]) < FILTER_COMM_BYTES) {
 		comm(leaf->names[0], term->cmp == FILTER_NE, q, &out->comms[i]);
+	} else if (term->op == FILTER_OP_EVERY) {
+		q->op = FILTER_QUICK_EVERY;
+		q->value = term->value;
 	} else {
 		q->op = FILTER_QUICK_ASK;
 		q->walks = term->op == FILTER_OP_ASK && term->field == FILTER_ASK_STACK;
