@@ -91,6 +91,27 @@ raw_chains()
 	diff "$T/own" "$T/chain" >"$T/diff" || fail "they differ: $(head -n 4 "$T/diff")"
 }
 
+@test "--emit both in a pid namespace: its numbers, in the filter and in both outputs" {
+	grep -q bpf_cast_to_kern_ctx /proc/kallsyms || skip "no bpf_cast_to_kern_ctx"
+	unshare --mount --pid --fork true || skip "no namespaces"
+	printf '#!/bin/sh\nexec unshare --pid --fork --mount-proc %s "$@"\n' "$GP" >"$T/inside"
+	chmod +x "$T/inside"
+	on_function
+	GP=$T/inside gp_ok -e "$MEM" --filter 'pid < 100 && stack has "path_a"' --emit both \
+		--perf-data "$T/p.data" --samples "$T/samples" -- "$STATES"
+	is .kept 49
+	is .chain_written 49
+	perf_has 49
+	raw_chains >"$T/chain"
+	jq -r '[(.tid | tostring), (.time_ns | tostring)] +
+		[(.kernel_ips + .user_ips)[] | ltrimstr("0x") | ("0000000000000000" + .)[-16:]] |
+		join(" ")' "$T/samples" | sort >"$T/own"
+	[ "$(awk '$1 < 100' "$T/own" | wc -l)" -eq 49 ] || fail "$(head -n 3 "$T/own")"
+	diff "$T/own" "$T/chain" >"$T/diff" || fail "they differ: $(head -n 4 "$T/diff")"
+	quiet_perf script -F ip,sym -i "$T/p.data"
+	[ "$(grep -cw path_a "$T/perf")" -eq 49 ] || fail "not all have it"
+}
+
 @test "several events in one perf.data, each with its filter" {
 	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
 	on_function
