@@ -67,8 +67,8 @@ static const struct {
 	{FILTER_NEED_ADDR, "an event that has data addresses"},
 	{FILTER_NEED_CGROUP2, "cgroup v2"},
 	{FILTER_NEED_RUNQ, "a run queue that BPF can find (CONFIG_FAIR_GROUP_SCHED)"},
-	{FILTER_NEED_PREEMPT,
-	 "a preemption count that BPF can find (CONFIG_PREEMPT_COUNT, CONFIG_KALLSYMS_ALL)"},
+	{FILTER_NEED_PREEMPT, "a preemption count that BPF can find (CONFIG_PREEMPT_COUNT, and "
+			      "CONFIG_FAIR_GROUP_SCHED or CONFIG_KALLSYMS_ALL)"},
 };
 
 static void list(struct strbuf *sb, bool *any, const char *text)
