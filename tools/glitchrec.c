@@ -288,10 +288,10 @@ int main(int argc, char **argv)
 
 	glitch_opts_init(&o);
 	argp_err_exit_status = EXIT_WRONG_USAGE;
-	argp_parse(&argp, split_command(argc, argv, &o.common), argv, 0, NULL, &o);
+	err = argp_parse(&argp, split_command(argc, argv, &o.common), argv, 0, NULL, &o);
 	verbose = o.common.verbose;
 	libbpf_set_print(libbpf_says);
-	err = glitch_opts_finish(&o, &f);
+	err = err ? not_parsed(err, &f) : glitch_opts_finish(&o, &f);
 	if (!err)
 		err = run(&o, &f);
 	glitch_opts_release(&o);

@@ -284,10 +284,10 @@ int main(int argc, char **argv)
 	opts_init(&o);
 	o.many_events = true;
 	argp_err_exit_status = EXIT_WRONG_USAGE;
-	argp_parse(&argp, split_command(argc, argv, &o), argv, 0, NULL, &o);
+	err = argp_parse(&argp, split_command(argc, argv, &o), argv, 0, NULL, &o);
 	verbose = o.verbose;
 	libbpf_set_print(libbpf_says);
-	err = opts_finish(&o, &f);
+	err = err ? not_parsed(err, &f) : opts_finish(&o, &f);
 	if (!err)
 		err = prepare(&o, argv, &f);
 	opts_release(&o);

@@ -4,6 +4,7 @@
 
 /* What every tool's main file begins with. TOOL is its name, defined before. */
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,15 @@ static int complain(const struct failure *f)
 {
 	fprintf(stderr, TOOL ": %s\n", f->text);
 	return f->exit_code;
+}
+
+/* argp failed before it had read everything: a run by half of the options is none that was asked
+ * for. */
+static int not_parsed(int err, struct failure *f)
+{
+	return err == ENOMEM ? failure_nomem(f)
+			     : failure_set(f, EXIT_RUN, -err, "cannot read the options: %s",
+					   strerror(err));
 }
 
 /* The command is everything behind the first "--", whatever order the options are in. */
