@@ -284,15 +284,17 @@ struct parent {
 };
 
 /* pid and parent of each process; malloc'ed. */
-static struct parent *read_parents(size_t *n)
+static int read_parents(struct parent **out, size_t *n_out)
 {
 	DIR *dir = opendir("/proc");
 	struct parent *v = NULL;
 	struct dirent *d;
-	size_t cap = 0;
+	size_t cap = 0, n = 0;
+	int err = 0;
 
-	*n = 0;
-	while (dir && (d = readdir(dir))) {
+	if (!dir)
+		return -errno;
+	while (!err && (d = readdir(dir))) {
 		char path[300], line[1024], *end;
 		unsigned int parent;
 		uint64_t pid;
@@ -302,38 +304,50 @@ static struct parent *read_parents(size_t *n)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%" PRIu64 "/stat", pid);
 		f = fopen(path, "re");
+		if (!f && errno == ENOMEM)
+			err = -ENOMEM;
 		if (f && fgets(line, sizeof(line), f) && (end = strrchr(line, ')')) &&
 		    sscanf(end, ") %*c %u", &parent) == 1) {
-			if (*n == cap) {
+			if (n == cap) {
 				struct parent *more =
 					reallocarray(v, cap ? 2 * cap : 256, sizeof(*v));
 
-				if (!more) {
-					fclose(f);
-					break;
+				if (more) {
+					v = more;
+					cap = cap ? 2 * cap : 256;
+				} else {
+					err = -ENOMEM;
 				}
-				v = more;
-				cap = cap ? 2 * cap : 256;
 			}
-			v[(*n)++] = (struct parent){.pid = pid, .parent = parent};
+			if (!err)
+				v[n++] = (struct parent){.pid = pid, .parent = parent};
 		}
 		if (f)
 			fclose(f);
 	}
-	if (dir)
-		closedir(dir);
-	return v;
+	closedir(dir);
+	if (err) {
+		free(v);
+		return err;
+	}
+	*out = v;
+	*n_out = n;
+	return 0;
 }
 
 /* Once the forks are watched: who is there already. A second look finds who was born meanwhile. */
-static void find_descendants(struct bpf_object *obj, const struct filters *fs)
+static int find_descendants(struct bpf_object *obj, const struct filters *fs)
 {
 	int fd = map_fd(obj, "filter_under");
 
 	for (int look = 0; look < 2; look++) {
-		size_t n;
-		struct parent *v = read_parents(&n);
+		struct parent *v = NULL;
 		bool more = true;
+		size_t n = 0;
+		int err = read_parents(&v, &n);
+
+		if (err)
+			return err;
 
 		for (size_t i = 0; i < n; i++)
 			for (size_t bit = 0; bit < fs->n_asks; bit++)
@@ -356,6 +370,7 @@ static void find_descendants(struct bpf_object *obj, const struct filters *fs)
 				bpf_map_update_elem(fd, &v[i].pid, &v[i].under, BPF_ANY);
 		free(v);
 	}
+	return 0;
 }
 
 void filter_mirror_begin(struct filter_mirror *m, uint64_t changes_since_ns)
@@ -363,10 +378,9 @@ void filter_mirror_begin(struct filter_mirror *m, uint64_t changes_since_ns)
 	m->control->since_ns = changes_since_ns;
 }
 
-void filter_mirror_under(struct filter_mirror *m, const struct filters *fs)
+int filter_mirror_under(struct filter_mirror *m, const struct filters *fs)
 {
-	if (fs->has_under)
-		find_descendants(m->obj, fs);
+	return fs->has_under ? find_descendants(m->obj, fs) : 0;
 }
 
 void filter_mirror_started(struct filter_mirror *m, uint64_t time_ns)

@@ -44,7 +44,7 @@ void filter_mirror_begin(struct filter_mirror *m, uint64_t changes_since_ns);
 void filter_mirror_started(struct filter_mirror *m, uint64_t time_ns);
 
 /* Tells the kernel who descends already from the processes that are asked for. */
-void filter_mirror_under(struct filter_mirror *m, const struct filters *fs);
+int filter_mirror_under(struct filter_mirror *m, const struct filters *fs);
 
 /* Counts of an event's filter, of all CPUs. 0 or -EIO. */
 int filter_mirror_counts(const struct filter_mirror *m, size_t event, struct filter_counts *out);

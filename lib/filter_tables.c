@@ -263,21 +263,27 @@ static int read_symbols(struct filter_tables *t, const struct module *m, struct 
 	struct elffile *elf = NULL, *debug = NULL;
 	struct symbols s = {.t = t, .out = out};
 
+	/* What can't be read has no functions. */
 	if (fd < 0)
-		return 0; /* what can't be read has no functions */
+		return fd == -ENOMEM ? fd : 0;
 	err = elffile_open_fd(fd, &elf);
 	close(fd);
 	if (err)
-		return 0;
-	if (!elffile_has_symtab(elf) && !debugfile_find(elf, m->path, &o, &debug) &&
-	    elffile_add_debug(elf, debug))
-		elffile_free(debug);
+		return err == -ENOMEM ? err : 0;
+	if (!elffile_has_symtab(elf)) {
+		err = debugfile_find(elf, m->path, &o, &debug);
+		if (!err && elffile_add_debug(elf, debug))
+			elffile_free(debug);
+	}
 	s.elf = elf;
-	elffile_each_symbol(elf, see_symbol, &s);
+	if (err != -ENOMEM)
+		err = elffile_each_symbol(elf, see_symbol, &s);
 	if (s.asks)
 		add_function(&s, s.addr, 1, s.asks);
 	elffile_free(elf);
-	return s.err ? s.err : tidy(out);
+	if (s.err || err == -ENOMEM)
+		return s.err ? s.err : err;
+	return tidy(out);
 }
 
 /* NULL: no memory. */
@@ -444,8 +450,11 @@ static int read_kernel(struct filter_tables *t)
 		return -ENAMETOOLONG;
 	err = add_piece(&t->kernel, KERNEL_START, UINT64_MAX,
 			asks_of_path(t, t->dso_asks, KERNEL_MODULE));
-	if (err || !t->symbol_asks || kallsyms_load(path, &ks))
+	if (err || !t->symbol_asks)
 		return err;
+	err = kallsyms_load(path, &ks);
+	if (err)
+		return err == -ENOMEM ? err : 0; /* what can't be read has no functions */
 	err = kallsyms_each(ks, see_kernel_symbol, t);
 	kallsyms_free(ks);
 	return err;

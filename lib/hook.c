@@ -245,7 +245,7 @@ int hook_run(struct hook *h, char *const vars[])
 		h->counts.skipped++;
 		return -EAGAIN;
 	}
-	env = merge_environment(vars);
+	env = vars ? merge_environment(vars) : NULL;
 	err = env ? spawn(h, env, &pid) : -ENOMEM;
 	free(env);
 	if (err) {

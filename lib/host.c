@@ -150,18 +150,19 @@ static bool exists(const char *path)
 }
 
 /* Hybrid machines have cpu_core and cpu_atom; arm64 names its PMUs after the core. */
-static bool find_pmu(void)
+static int find_pmu(bool *has)
 {
 	DIR *dir;
 	struct dirent *d;
 	char path[PATH_MAX];
 	bool found = exists(PMU_DIR "/cpu");
 
+	*has = found;
 	if (found)
-		return true;
+		return 0;
 	dir = opendir(PMU_DIR);
 	if (!dir)
-		return false;
+		return errno == ENOMEM ? -ENOMEM : 0;
 	while (!found && (d = readdir(dir))) {
 		/* Only PMUs that sit in cores have this file. */
 		if (snprintf(path, sizeof(path), PMU_DIR "/%s/cpus", d->d_name) < (int)sizeof(path))
@@ -169,7 +170,8 @@ static bool find_pmu(void)
 				(!strncmp(d->d_name, "cpu", 3) || !strncmp(d->d_name, "armv", 4));
 	}
 	closedir(dir);
-	return found;
+	*has = found;
+	return 0;
 }
 
 /* The tracepoints' ids are there if tracefs is. */
@@ -186,16 +188,17 @@ static const char *find_tracefs(void)
 	return NULL;
 }
 
-static void find_cgroup2(char *out, size_t bytes)
+static int find_cgroup2(char *out, size_t bytes)
 {
 	FILE *f = fopen("/proc/mounts", "re");
 	char *line = NULL;
 	size_t cap = 0;
+	int err;
 
 	out[0] = 0;
 	if (!f)
-		return;
-	while (getline(&line, &cap, f) > 0) {
+		return errno == ENOMEM ? -ENOMEM : 0;
+	while (errno = 0, getline(&line, &cap, f) > 0) {
 		char *save = line, *dir, *type;
 
 		strsep(&save, " ");
@@ -206,8 +209,10 @@ static void find_cgroup2(char *out, size_t bytes)
 			break;
 		}
 	}
+	err = errno == ENOMEM ? -ENOMEM : 0;
 	free(line);
 	fclose(f);
+	return err;
 }
 
 static int check_privileges(struct failure *f)
@@ -263,8 +268,14 @@ int host_probe(struct host *host, struct failure *f)
 			    strerror(-err));
 		goto out;
 	}
+	err = find_pmu(&h.has_pmu);
+	if (!err)
+		err = find_cgroup2(h.cgroup2, sizeof(h.cgroup2));
+	if (err) {
+		failure_nomem(f);
+		goto out;
+	}
 	h.n_possible = possible[n_possible - 1] + 1;
-	h.has_pmu = find_pmu();
 	h.has_uprobe = exists(PMU_DIR "/uprobe");
 	h.has_kprobe = exists(PMU_DIR "/kprobe");
 	if (!host_read_u64(PERF_SYSCTLS "max_sample_rate", &v))
@@ -277,7 +288,6 @@ int host_probe(struct host *host, struct failure *f)
 	h.tracefs = find_tracefs();
 	if (getrlimit(RLIMIT_NOFILE, &h.files))
 		h.files = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-	find_cgroup2(h.cgroup2, sizeof(h.cgroup2));
 	*host = h;
 	h.online = NULL;
 out:

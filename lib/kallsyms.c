@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAME 1024
-#define MAX_TEXT (64u << 20) /* offsets into it are 32 bits wide */
+#define MAX_NAME   1024
+#define MAX_TEXT   (64u << 20) /* offsets into it are 32 bits wide */
+#define READ_BYTES 32768
 
 /* 12 bytes a symbol: a kernel has some hundred thousand. */
 struct kallsyms {
@@ -226,7 +227,7 @@ static void finish(struct kallsyms *ks)
 int kallsyms_load(const char *path, struct kallsyms **out)
 {
 	struct kallsyms *ks = calloc(1, sizeof(*ks));
-	char line[MAX_NAME + 128];
+	char line[MAX_NAME + 128], buffer[READ_BYTES];
 	bool hidden = false;
 	FILE *f = NULL;
 	int err = 0, got;
@@ -238,6 +239,8 @@ int kallsyms_load(const char *path, struct kallsyms **out)
 		err = -errno;
 		goto out;
 	}
+	/* Without a buffer of its own, for want of memory, libc would read byte after byte. */
+	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	while ((got = read_line(f, line, sizeof(line))) >= 0) {
 		const char *name;
 		uint64_t addr;

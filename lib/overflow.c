@@ -95,7 +95,10 @@ int overflow_begin(struct overflow *o, struct bpf_object *obj, uint64_t changes_
 	o->mirror = filter_mirror_new(obj);
 	if (!o->mirror)
 		return failure_nomem(f);
-	filter_mirror_under(o->mirror, o->filters);
+	err = filter_mirror_under(o->mirror, o->filters);
+	if (err)
+		return failure_set(f, EXIT_RUN, err, "cannot read the processes' parents: %s",
+				   strerror(-err));
 	filter_mirror_begin(o->mirror, changes_ns);
 	o->changes_ns = changes_ns;
 	if (!o->filters->has_tables)

@@ -977,15 +977,14 @@ static int scan_maps(struct proctab *pt, FILE *f, uint32_t pid, struct image *im
 /* The kernel gives the directory of a process's threads two links more than it has threads. */
 static uint32_t count_threads(const char *procfs, uint32_t pid)
 {
+	char path[4096];
 	struct stat st;
-	char *path;
-	int err;
 
-	if (asprintf(&path, "%s/%u/task", procfs, pid) < 0)
+	if (snprintf(path, sizeof(path), "%s/%u/task", procfs, pid) >= (int)sizeof(path))
 		return 1;
-	err = stat(path, &st);
-	free(path);
-	return err || st.st_nlink < 3 || st.st_nlink > INT32_MAX ? 1 : (uint32_t)st.st_nlink - 2;
+	return stat(path, &st) || st.st_nlink < 3 || st.st_nlink > INT32_MAX
+		       ? 1
+		       : (uint32_t)st.st_nlink - 2;
 }
 
 void proctab_watch(struct proctab *pt,

@@ -252,8 +252,9 @@ static void run_hook(struct reports *rs, const struct glitch *g)
 
 	if (!rs->opts.hook || !g->file)
 		return;
-	if (!glitchlog_env(g, glitchdir_path(rs->opts.dir), &vars))
-		hook_run(rs->opts.hook, vars);
+	/* Without them it is not started, which is counted. */
+	glitchlog_env(g, glitchdir_path(rs->opts.dir), &vars);
+	hook_run(rs->opts.hook, vars);
 	glitchlog_env_free(vars);
 }
 

@@ -78,6 +78,7 @@ struct session {
 	/* gathered at the stop, and from CPUs that went away */
 	struct perfev_count count;
 	uint64_t missed;
+	bool uncounted;			    /* the counters of some CPU could not be read */
 	uint64_t period_value, period_runs; /* for the mean period */
 	struct tick_counters counters, *event_counters;
 	struct session_gate *gates;
@@ -342,9 +343,12 @@ static void count_event(struct session *s, uint32_t cpu, size_t event)
 	struct tick_counters runs = {};
 	double period, missed;
 
-	if (e->fd < 0 || perfev_count(e->fd, &count) ||
-	    attach_counters(s->attach, event, cpu, &runs))
+	if (e->fd < 0 || perfev_count(e->fd, &count))
 		return;
+	if (attach_counters(s->attach, event, cpu, &runs)) {
+		s->uncounted = true;
+		return;
+	}
 	s->count.value += count.value;
 	s->count.enabled_ns += count.enabled_ns;
 	s->count.running_ns += count.running_ns;
@@ -504,11 +508,15 @@ int session_start(struct session *s, struct failure *f)
 static int push(const struct ring_event *ev, void *arg)
 {
 	struct session *s = arg;
+	int err;
 
 	if (s->opts.early)
 		s->opts.early(ev, s->opts.arg);
-	s->sink_err = ring_queue_push(s->queue, s->stream, ev);
-	return s->sink_err;
+	err = ring_queue_push(s->queue, s->stream, ev);
+	/* What is lost here ends the run, also if there is memory for the next one. */
+	if (err && !s->sink_err)
+		s->sink_err = err;
+	return err;
 }
 
 static int hand_raw(const void *record, size_t bytes, void *arg)
@@ -720,6 +728,8 @@ int session_stop(struct session *s, struct failure *f)
 	s->sampling = false;
 	for (uint32_t i = 0; i < s->n_cpus; i++)
 		close_cpu(s, &s->cpus[i]);
+	if (s->uncounted)
+		err = -EIO;
 	for (size_t i = 0; i < s->plan->n_gates && !err; i++)
 		err = attach_gate_stats(s->attach, i, s->stopped_ns, &s->gates[i].stats);
 	for (size_t i = 0; i < s->plan->n_events && !err; i++)
