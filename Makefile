@@ -68,7 +68,8 @@ BPF      := $(patsubst bpf/%.bpf.c,%,$(filter-out %_api.bpf.c,$(sort $(wildcard 
 API_H     = $(patsubst bpf/%.bpf.c,$(B)/bpf/%.h,$(wildcard bpf/*_api.bpf.c))
 UNIT     := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/test_*.c)))
 FUZZ     := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-HELPERS  := $(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/*.c)))
+HELPER_LIB := $(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/lib*.c)))
+HELPERS  := $(filter-out $(HELPER_LIB),$(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/*.c))))
 BENCHES  := $(patsubst bench/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard bench/*.c))))
 EXAMPLES := $(patsubst docs/examples/%.bpf.c,%,$(sort $(wildcard docs/examples/*.bpf.c)))
 LIVES    := $(patsubst tests/live/%.c,%,$(filter-out %.bpf.c,$(sort $(wildcard tests/live/*.c))))
@@ -88,6 +89,7 @@ UNIT_BIN   := $(UNIT:%=$(B)/tests/unit/%)
 ASAN_BIN   := $(UNIT:%=$(B)/asan/tests/unit/%)
 FUZZ_BIN   := $(FUZZ:%=$(B)/fuzz/%)
 HELPER_BIN := $(HELPERS:%=$(B)/helpers/%)
+HELPER_LIB_BIN := $(HELPER_LIB:%=$(B)/helpers/%.so)
 BENCH_BIN  := $(BENCHES:%=$(B)/bench/%)
 LIVE_BIN   := $(LIVES:%=$(B)/live/%)
 WL_LIB_BIN := $(WL_LIB:tests/workloads/%.c=$(B)/workloads/%.so)
@@ -121,7 +123,7 @@ unit: $(UNIT_BIN)
 asan: $(ASAN_BIN)
 fuzz: $(FUZZ_BIN)
 workloads: $(WL_LIB_BIN) $(WL_BIN)
-helpers: $(HELPER_BIN)
+helpers: $(HELPER_BIN) $(HELPER_LIB_BIN)
 benches: $(BENCH_BIN)
 lives: $(LIVE_BIN)
 check-build: all unit asan fuzz workloads helpers lives examples static
@@ -305,13 +307,18 @@ $(WL_ASM): $(B)/workloads/%: tests/workloads/%.S $(B)/.flags-wl $(WL_LIB_BIN) | 
 	@mkdir -p $(@D)
 	$(Q)$(WL_CC) $(WL_FLAGS) $(call own,CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(WL_LIBS) $(call own,LDLIBS)
 
-# --- helpers: programs of the live tests, on the library ---
+# --- helpers: programs of the live tests, on the library; libNAME.c is preloaded into a tool ---
 
 $(HELPER_BIN): $(B)/helpers/%: tests/helpers/%.c $(B)/libsamplegate.a $(B)/.flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(B)/libsamplegate.a \
 		$(LDLIBS)
+
+$(HELPER_LIB_BIN): $(B)/helpers/%.so: tests/helpers/%.c $(B)/.flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -fPIC -shared -o $@ $<
 
 # --- bench: NAME.c is a program, NAME.bpf.c gives it NAME.skel.h, NAME.sh is what `make bench` runs ---
 
