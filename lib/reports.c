@@ -273,6 +273,15 @@ static int write_mode(struct reports *rs, struct report *r, int mode, struct gli
 		err = save(rs, e, g, flight, over && !(mode && (o->mode & GLITCH_MODE_FLIGHT)));
 	if (err)
 		return err;
+	if (e->has_file && e->unsaved == GLITCH_SAVED && flight) {
+		r->modes[mode].samples = g->samples;
+		r->modes[mode].coverage = g->coverage;
+	} else if (e->has_file) {
+		/* Only what was saved while it hung is there. */
+		g->samples = r->modes[mode].samples;
+		g->coverage = r->modes[mode].coverage;
+		g->n_cpus = 0;
+	}
 	g->number = e->number;
 	g->file = e->has_file ? e->file : NULL;
 	g->unsaved = e->unsaved;

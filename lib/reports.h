@@ -32,6 +32,8 @@ struct report {
 	struct {
 		bool begun;
 		struct glitchdir_entry entry;
+		uint64_t samples; /* in the entry's file */
+		double coverage;
 	} modes[2];
 };
 
