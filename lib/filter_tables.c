@@ -630,7 +630,7 @@ static bool is_gone(struct filter_tables *t, uint32_t pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "%s/%" PRIu32, t->o.procfs, pid);
-	return access(path, F_OK) != 0;
+	return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) != 0;
 }
 
 static void forget(struct filter_tables *t, struct proc *p)

@@ -29,6 +29,14 @@ static bool is_file(const char *path)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
+/* Not access(): for that a user's capabilities don't count. */
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st);
+}
+
 /* A library's bare name can also be that of a linker script, a command's that of a shell script. */
 static bool is_elf(const char *path)
 {
@@ -57,7 +65,7 @@ int gates_find_command(const char *name, char **out)
 			return -errno;
 		if (!S_ISREG(st.st_mode))
 			return S_ISDIR(st.st_mode) ? -EISDIR : -EACCES;
-		if (access(name, X_OK))
+		if (faccessat(AT_FDCWD, name, X_OK, AT_EACCESS))
 			return -errno;
 		*out = strdup(name);
 		return *out ? 0 : -ENOMEM;
@@ -71,7 +79,7 @@ int gates_find_command(const char *name, char **out)
 		if (asprintf(&path, "%.*s/%s", (int)n, n ? dirs : ".", name) < 0)
 			return -ENOMEM;
 		if (is_file(path)) {
-			if (!access(path, X_OK)) {
+			if (!faccessat(AT_FDCWD, path, X_OK, AT_EACCESS)) {
 				*out = path;
 				return 0;
 			}
@@ -231,6 +239,13 @@ static int find_executable(const struct gates_where *where, char **out, struct f
 			"a target with -p, or the PATH");
 	for (size_t i = 0; i < where->n_pids; i++) {
 		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", where->pids[i]);
+		if (stat(path, &st) && (errno == EACCES || errno == EPERM))
+			return failure_set(
+				f, EXIT_CANT, -errno,
+				"-g: not allowed to see the executable of process %" PRIu32
+				": other users' processes need CAP_SYS_PTRACE; run it as root, or "
+				"name the PATH",
+				where->pids[i]);
 		if (stat(path, &st))
 			return failure_set(f, EXIT_RUN, -errno,
 					   "-g: cannot open the executable of process %" PRIu32
@@ -276,8 +291,8 @@ int gates_find_file(const char *typed, const struct gates_where *where, char **o
 		}
 		if (!is_file(typed))
 			return failure_set(f, EXIT_RUN, -ENOENT, "-g: no such file: %s (%s)", typed,
-					   access(typed, F_OK) ? strerror(errno)
-							       : "not a regular file");
+					   !is_there(typed) ? strerror(errno)
+							    : "not a regular file");
 		*out = strdup(typed);
 		return *out ? 0 : failure_nomem(f);
 	}
@@ -711,18 +726,24 @@ static int add_tracepoint(struct gate_plan *g, enum probe_role role, const char 
 	if (strchr(category, '/') || strchr(name, '/'))
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: no tracepoint '%s:%s'",
 				   category, name);
+	if (!tracefs && where->host->tracefs_denied)
+		return failure_set(
+			f, EXIT_CANT, -EACCES,
+			"-g: tracepoint %s:%s: not allowed to read %s, which has its number: "
+			"that needs CAP_DAC_READ_SEARCH; run it as root",
+			category, name, where->host->tracefs_denied);
 	if (!tracefs)
 		return failure_set(
 			f, EXIT_CANT, -ENOENT,
-			"-g: tracepoint %s:%s: tracefs is not mounted (or not readable): "
-			"'mount -t tracefs none /sys/kernel/tracing' mounts it",
+			"-g: tracepoint %s:%s: tracefs is not mounted: 'mount -t tracefs none "
+			"/sys/kernel/tracing' mounts it",
 			category, name);
 	snprintf(path, sizeof(path), "%s/events/%s/%s/id", tracefs, category, name);
-	if (!access(path, F_OK))
+	if (is_there(path))
 		return add_kernel_probe(g, PROBE_TRACEPOINT, role, category, name, f);
 	sb_init(&sb);
 	snprintf(path, sizeof(path), "%s/events/%s", tracefs, category);
-	if (access(path, F_OK)) {
+	if (!is_there(path)) {
 		snprintf(path, sizeof(path), "%s/events", tracefs);
 		near_tracepoints(path, "", category, &sb);
 	} else {
@@ -748,7 +769,7 @@ static int add_syscall(struct gate_plan *g, enum probe_role role, bool enter, co
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "-g: no syscall '%s'", name);
 	if (tracefs) {
 		snprintf(path, sizeof(path), "%s/events/syscalls/%s/id", tracefs, event);
-		if (access(path, F_OK)) {
+		if (!is_there(path)) {
 			snprintf(path, sizeof(path), "%s/events/syscalls", tracefs);
 			sb_init(&sb);
 			near_tracepoints(path, "sys_enter_", name, &sb);

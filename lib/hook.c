@@ -78,7 +78,7 @@ static int is_program(const char *path)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EACCES;
-	return access(path, X_OK) ? -errno : 0;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) ? -errno : 0;
 }
 
 /* Whether posix_spawnp() would find it; a program that is removed later fails then. */

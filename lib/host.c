@@ -175,7 +175,7 @@ static int find_pmu(bool *has)
 }
 
 /* The tracepoints' ids are there if tracefs is. */
-static const char *find_tracefs(void)
+static const char *find_tracefs(const char **denied)
 {
 	static const char *const dirs[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 	char path[64];
@@ -184,6 +184,8 @@ static const char *find_tracefs(void)
 		snprintf(path, sizeof(path), "%s/events", dirs[i]);
 		if (exists(path))
 			return dirs[i];
+		if (errno == EACCES && !*denied)
+			*denied = dirs[i];
 	}
 	return NULL;
 }
@@ -215,7 +217,7 @@ static int find_cgroup2(char *out, size_t bytes)
 	return err;
 }
 
-static int check_privileges(struct failure *f)
+static int check_privileges(bool *lacks_ptrace, struct failure *f)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {};
@@ -229,6 +231,7 @@ static int check_privileges(struct failure *f)
 	admin = have & 1ull << CAP_SYS_ADMIN;
 	bpf = have & 1ull << CAP_BPF;
 	perfmon = have & 1ull << CAP_PERFMON;
+	*lacks_ptrace = !(have & 1ull << CAP_SYS_PTRACE);
 	if (admin || (bpf && perfmon))
 		return 0;
 	return failure_set(
@@ -249,7 +252,7 @@ int host_probe(struct host *host, struct failure *f)
 	uint64_t v;
 	int err;
 
-	err = check_privileges(f);
+	err = check_privileges(&h.lacks_ptrace, f);
 	if (err)
 		return err;
 	if (!exists(BTF_PATH))
@@ -285,7 +288,7 @@ int host_probe(struct host *host, struct failure *f)
 		h.max_stack = v;
 	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PIDNS)
 		h.pidns_inum = st.st_ino;
-	h.tracefs = find_tracefs();
+	h.tracefs = find_tracefs(&h.tracefs_denied);
 	if (getrlimit(RLIMIT_NOFILE, &h.files))
 		h.files = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
 	*host = h;

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -363,6 +364,19 @@ static uint32_t capture_frames(const struct plan *p, uint32_t want)
 	return want < limit ? want + 1 : limit;
 }
 
+/* Since 6.13 CAP_PERFMON is enough to see another user's mappings. */
+static bool are_hidden(uint32_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == EACCES;
+}
+
 static void plan_sizes(struct plan *p)
 {
 	const struct opts *o = p->opts;
@@ -411,6 +425,9 @@ static void plan_sizes(struct plan *p)
 				       : at_most((uint64_t)n * c->n_cpus + 1, MAX_OPENINGS);
 	p->max_start_closed = o->start_open ? p->max_openings : 1;
 	p->max_targets = o->n_pids + o->n_tids + 1 + (c->follow_forks ? FOLLOWED_TARGETS : 0);
+	if (p->host->lacks_ptrace && !o->command && are_hidden(o->n_pids ? o->pids[0] : 1))
+		sb_adds(&p->notes, "other users' processes: their code has no names without "
+				   "CAP_SYS_PTRACE\n");
 	p->ring_bytes = (o->ring_pages ? o->ring_pages : DEFAULT_RING_PAGES) * page;
 	p->sideband_bytes = SIDEBAND_PAGES * page;
 }

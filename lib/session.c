@@ -202,11 +202,12 @@ static int explain_open(int err, uint32_t cpu, const char *what, const struct se
 static int explain_ring(int err, uint32_t cpu, const struct session *s, struct failure *f)
 {
 	if (err == -EPERM)
-		return failure_set(f, EXIT_CANT, err,
-				   "cannot map the ring of CPU %" PRIu32
-				   ": more locked memory than allowed: make it smaller with -m, or "
-				   "raise kernel.perf_event_mlock_kb",
-				   cpu);
+		return failure_set(
+			f, EXIT_CANT, err,
+			"cannot map the ring of CPU %" PRIu32
+			": more locked memory than allowed: make it smaller with -m, raise "
+			"kernel.perf_event_mlock_kb, or give it CAP_IPC_LOCK",
+			cpu);
 	if (err == -ENOMEM)
 		return failure_set(f, EXIT_RUN, err,
 				   "cannot map the ring of CPU %" PRIu32

@@ -362,7 +362,7 @@ static const char *kallsyms_reason(int err)
 {
 	switch (-err) {
 	case EPERM:
-		return "kernel.kptr_restrict hides the addresses";
+		return "addresses are hidden: CAP_SYSLOG shows them";
 	case ENODATA:
 		return "no symbols";
 	case ENOMEM:

@@ -90,6 +90,14 @@ judge()
 		# One: what it said before is about the run, not about its end.
 		[ "$(grep -vcE "^$tool: (ready|warning: |[0-9,]+ |  )" "$dir/err")" -le 2 ] ||
 			echo "more than one message"
+		# A recording of hours is not thrown away at its end: what there is says how it ended.
+		if [ "$tool" = glitchrec ] && grep -q ": ready" "$dir/err" && [ -e "$sum" ]; then
+			jq -e --argjson status "$status" '.exit == $status' "$sum" >/dev/null ||
+				echo "the summary has another exit code"
+			judge_glitches "$dir" ''
+			return
+		fi
+		[ ! -e "$sum" ] || echo "a summary of a failed run"
 		left=$(find "$dir" -maxdepth 1 -name out.folded -o -maxdepth 1 -name samples -o \
 			-maxdepth 1 -name p.data)
 		[ -z "$left" ] || echo "output of a failed run: $left"
