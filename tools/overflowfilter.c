@@ -143,15 +143,14 @@ static int make(struct run *r, const struct plan *plan, const struct outputs *ou
 }
 
 /* Who is there, after the side band has been opened. */
-static int scan(struct run *r, struct failure *f)
+static int scan(struct run *r, const char *perf_data, struct failure *f)
 {
 	int err;
 
 	if (collect_scan(r->collect, "/proc", clock_now_ns()))
 		return failure_nomem(f);
 	err = r->chain ? chain_scan(r->chain) : 0;
-	return err ? failure_set(f, EXIT_RUN, err,
-				 "cannot describe the processes that are there: %s", strerror(-err))
+	return err ? failure_set(f, EXIT_RUN, err, "cannot write %s: %s", perf_data, strerror(-err))
 		   : 0;
 }
 
@@ -217,7 +216,7 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 	if (!err)
 		err = session_listen(s, f);
 	if (!err)
-		err = scan(&r, f);
+		err = scan(&r, o->perf_data, f);
 	if (!err)
 		err = start(s, &r, command.pid, &waiting, f);
 	if (err)
