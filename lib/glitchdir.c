@@ -461,7 +461,8 @@ static int append_line(struct glitchdir *d, int (*write_line)(FILE *f, const voi
 	if (!f)
 		return -ENOMEM;
 	err = write_line(f, what);
-	if (fclose(f) || err)
+	/* Where it can't make the buffer fit, fclose() succeeds, and there is no line. */
+	if (fclose(f) || !line || err)
 		err = -ENOMEM;
 	if (!err && limited && !fits(d, 0, bytes, true))
 		err = -ECANCELED;

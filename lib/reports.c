@@ -122,13 +122,14 @@ static int on_sample(const struct ring_event *ev, void *arg)
 	return collect_event(rs->opts.collect, ev);
 }
 
-/* The folded text of what collect has; to be freed. */
+/* The folded text of what collect has; to be freed. Without memory fclose() may succeed without
+ * one. */
 static int fold(struct reports *rs, bool rooted, char **text, size_t *bytes)
 {
 	FILE *f = open_memstream(text, bytes);
 	int err = f ? collect_write(rs->opts.collect, f, NULL) : -ENOMEM;
 
-	if (f && fclose(f) && !err)
+	if (f && (fclose(f) || !*text) && !err)
 		err = -ENOMEM;
 	if (!err && rooted) {
 		char *plain = *text;
@@ -137,7 +138,7 @@ static int fold(struct reports *rs, bool rooted, char **text, size_t *bytes)
 		*text = NULL;
 		f = open_memstream(text, bytes);
 		err = f ? stacksum_write_rooted(f, "glitch", plain, plain_bytes) : -ENOMEM;
-		if (f && fclose(f) && !err)
+		if (f && (fclose(f) || !*text) && !err)
 			err = -ENOMEM;
 		free(plain);
 	}
@@ -414,7 +415,7 @@ static int sum_text(const struct stacksum *sum, char **text, size_t *bytes)
 	FILE *f = open_memstream(text, bytes);
 	int err = f ? stacksum_write(f, sum) : -ENOMEM;
 
-	if (f && fclose(f) && !err)
+	if (f && (fclose(f) || !*text) && !err)
 		err = -ENOMEM;
 	return err;
 }
