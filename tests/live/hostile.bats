@@ -222,7 +222,10 @@ assert_folded()
 	ln -s "$SHARED/secret.debug" "$SHARED/root/secret.debug"
 	ln -s "../../../../../../../../..$SHARED/secret.debug" "$SHARED/root/usr/lib/debug/secret.debug"
 	ln -s "/proc/1/root$SHARED/secret.debug" "$SHARED/root/tmp/secret.debug"
-	starter unshare --mount --pid --fork --kill-child chroot "$SHARED/root" /inroot-spin
+	# The host is still mounted there, so that the shell's tools run; the links don't lead to it.
+	mkdir "$SHARED/root/old"
+	starter unshare --mount --pid --fork --kill-child bash -c "mount --bind '$SHARED/root' '$SHARED/root' &&
+		cd '$SHARED/root' && pivot_root . old && exec /inroot-spin \"\$@\"" bash
 	wl t "$T/start" -t 100000
 	wl_go t
 	gp_ok -F 499 300ms
