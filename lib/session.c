@@ -636,6 +636,18 @@ static int settle(struct session *s, uint64_t until_ns)
 	return 0;
 }
 
+/*
+ * ppoll() lets signals in only while it waits: where there is always something to read, it never
+ * does, and the run could not be ended.
+ */
+static void let_signals_in(const sigset_t *mask)
+{
+	sigset_t blocked;
+
+	if (mask && !sigprocmask(SIG_SETMASK, mask, &blocked))
+		sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
 int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, struct failure *f)
 {
 	struct timespec ts = {.tv_sec = timeout_ns / 1000000000,
@@ -649,6 +661,8 @@ int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, s
 	if (n < 0 && errno != EINTR)
 		return failure_set(f, EXIT_RUN, -errno, "cannot wait for samples: %s",
 				   strerror(errno));
+	if (n > 0)
+		let_signals_in(mask);
 	for (size_t i = 0; n > 0 && i < s->n_pidfds; i++) {
 		if (s->fds[i].fd >= 0 && s->fds[i].revents) {
 			s->fds[i].fd = -1; /* poll() leaves it out from now on */
