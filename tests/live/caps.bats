@@ -14,6 +14,7 @@ setup_file()
 # Everything is where that user may read and write.
 setup_shared()
 {
+	LIMIT=()
 	SHARED=$(mktemp -d /tmp/caps.XXXXXX)
 	chmod 777 "$SHARED"
 	install -m 755 "$SG_BUILD"/{gatedprof,glitchrec,overflowfilter} "$W/duty" "$SHARED"
@@ -37,7 +38,7 @@ with()
 	rm -rf "$SHARED"/{out.folded,sum.json,gl}
 	status=0
 	setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps="$caps" --ambient-caps="$caps" \
-		--bounding-set="$caps" ${LIMIT-} "$SHARED/$tool" "${out[@]}" --summary "$SHARED/sum.json" \
+		--bounding-set="$caps" "${LIMIT[@]}" "$SHARED/$tool" "${out[@]}" --summary "$SHARED/sum.json" \
 		"${@:3}" >"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
 	[ ! -e "$SHARED/out.folded" ] || cp "$SHARED/out.folded" "$T"
 	[ ! -e "$SHARED/sum.json" ] || cp "$SHARED/sum.json" "$T"
@@ -57,7 +58,7 @@ lacks()
 	[ "$status" -eq 3 ] || fail "${*:2}: exit code $status"
 	grep -qE -e "^$3: .*$1" "$T/err" || fail "does not say $1"
 	[ "$(wc -l <"$T/err")" -eq 1 ] || fail "not one line"
-	[ ! -e "$SHARED/out.folded" ] && [ ! -e "$SHARED/sum.json" ] || fail "wrote something"
+	[ -z "$(find "$SHARED" -name out.folded -o -name sum.json)" ] || fail "wrote something"
 }
 
 BASE=bpf,perfmon
@@ -149,8 +150,8 @@ BASE=bpf,perfmon
 }
 
 @test "rings beyond the memory that may be locked: CAP_IPC_LOCK" {
-	LIMIT='prlimit --memlock=0:0'
 	setup_shared
+	LIMIT=(prlimit --memlock=0:0)
 	lacks 'CAP_IPC_LOCK' $BASE gatedprof -m 4096 -- "$duty" -n 20
 	lacks 'CAP_IPC_LOCK' $BASE glitchrec --ring-size 16M -g "u:$duty:inside" --threshold 1ms -- "$duty" -n 20
 	works $BASE,ipc_lock gatedprof -m 4096 -- "$duty" -n 20

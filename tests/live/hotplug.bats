@@ -36,6 +36,14 @@ taken()
 		'[.[] | select(.pid == $pid and .cpu == $cpu)] | length' "$1"
 }
 
+# glitched N: glitchrec's index has so many lines
+glitched()
+{
+	until [ -s "$T/gl/index.jsonl" ] && [ "$(wc -l <"$T/gl/index.jsonl")" -ge "$1" ]; do
+		kill -0 "$GP_PID" || fail "the tool ended"
+	done
+}
+
 @test "a CPU that goes and comes back: the run goes on, and nothing that it sampled is lost" {
 	local before while_gone after
 
@@ -130,4 +138,22 @@ taken()
 	holds '.kept == .chain_written + .chain_lost and .ring.unknown == 0'
 	[ "$(HOME=$T perf script -F event -i "$T/p.data" 2>/dev/null | grep -c cpu-clock)" -eq \
 		"$(field .chain_written)" ] || fail "perf reads another number"
+}
+
+@test "glitchrec: a CPU that goes and comes back while a frame is open, and after it" {
+	local tool=$SG_BUILD/glitchrec
+
+	wl f "$W/frames" -t 100000 many
+	rm -f "$T/ready"
+	start_tool "$tool" -o "$T/gl" -F 199 -g "u:$W/frames:frame" --threshold 10ms -p "$(wl_pid f)"
+	wl_go f
+	glitched 3
+	switch 0
+	glitched $(($(wc -l <"$T/gl/index.jsonl") + 3))
+	switch 1
+	glitched $(($(wc -l <"$T/gl/index.jsonl") + 3))
+	gp_stop
+	[ "$status" -eq 0 ] || fail "exit code $status"
+	holds '.seen == .kept + .outside + .filtered + .lost and .lost == 0'
+	holds '.glitches >= 9 and .files >= 9 and .exit == 0'
 }
