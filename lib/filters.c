@@ -159,6 +159,10 @@ int filters_make(struct opts *o, const struct host *host, struct filters *out, s
 		return failure_nomem(f);
 	for (size_t i = 0; i < fs.n_events && !err; i++)
 		err = make_event(&fs, i, o, host, f);
+	if (!err && o->n_scopes && !o->n_gates)
+		err = failure_set(f, EXIT_WRONG_USAGE, -EINVAL, "--scope is about a gate: %s",
+				  o->object ? "name one with -g"
+					    : "ask for one with inside \"SPEC\"");
 	if (err) {
 		filters_release(&fs);
 		return err;

@@ -411,7 +411,9 @@ int opts_finish(struct opts *o, struct failure *f)
 			f, EXIT_WRONG_USAGE, -EINVAL,
 			"--perf-data is about the kernel's samples: add --emit chain, or "
 			"--emit both");
-	if (!o->n_gates && (o->outside || o->start_open || o->max_open_ns || o->n_scopes))
+	/* A filter may still bring gates: filters_make() looks again. */
+	if (!o->n_gates &&
+	    (o->outside || o->start_open || o->max_open_ns || (o->n_scopes && !o->many_events)))
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "%s is about a gate: name one with -g",
 				   o->outside	    ? "--outside"

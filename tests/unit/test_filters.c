@@ -130,6 +130,30 @@ static void asks_are_shared(void **state)
 	assert_true(x->fs.has_stack && x->fs.has_tables && x->fs.has_under);
 }
 
+static void scope_is_of_the_filters_gates(void **state)
+{
+	struct fixture *x = *state;
+
+	set(x, OPTS_SCOPE, "system");
+	set(x, OPTS_FILTER, "user && inside \"syscall:read\"");
+	assert_int_equal(opts_finish(&x->o, &x->f), 0);
+	assert_int_equal(filters_make(&x->o, NULL, &x->fs, &x->f), 0);
+	assert_int_equal(x->o.n_gates, 1);
+	assert_int_equal(x->o.gates[0].scope, GATE_SCOPE_SYSTEM);
+}
+
+static void scope_without_a_gate(void **state)
+{
+	struct fixture *x = *state;
+
+	set(x, OPTS_FILTER, "user");
+	set(x, OPTS_SCOPE, "system");
+	assert_int_equal(opts_finish(&x->o, &x->f), 0);
+	assert_int_equal(filters_make(&x->o, NULL, &x->fs, &x->f), -EINVAL);
+	assert_int_equal(x->f.exit_code, EXIT_WRONG_USAGE);
+	assert_non_null(strstr(x->f.text, "--scope is about a gate: ask for one with inside"));
+}
+
 static void too_many_asks(void **state)
 {
 	struct fixture *x = *state;
@@ -250,6 +274,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_filter, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_event_has_its_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(asks_are_shared, setup, teardown),
+		cmocka_unit_test_setup_teardown(scope_is_of_the_filters_gates, setup, teardown),
+		cmocka_unit_test_setup_teardown(scope_without_a_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_asks, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_events_have, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_the_plan_gets, setup, teardown),
