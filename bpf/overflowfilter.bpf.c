@@ -327,11 +327,12 @@ static __always_inline int keep(struct compat_sample_ctx *ctx, struct tick_count
 			return 1;
 		}
 	}
-	if (late)
+	if (late) {
 		c->late++;
-	else
+	} else {
 		c->kept++;
-	count_gates(st->gates);
+		count_gates(st->gates);
+	}
 	if (ocfg.emit_chain)
 		c->chained++;
 	return ocfg.emit_chain;

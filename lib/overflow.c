@@ -20,6 +20,7 @@ struct overflow {
 	struct filter_counts *late; /* by event: what was decided here */
 	uint64_t changes_ns, settled_ns;
 	uint64_t late_kept, late_filtered, late_unknown, malformed;
+	uint64_t gates_kept[64]; /* of late_kept, by gate that was open */
 	struct account_term *terms;
 	struct account_event *events;
 };
@@ -160,6 +161,13 @@ static int reject(struct overflow *o, const struct ring_event *ev)
 	return o->chain ? chain_reject(o->chain, ev->sample.rec->cpu, ev->tid, ev->time_ns) : 0;
 }
 
+/* A filter has one word of gates at most: filters_apply(). */
+static void count_gates(struct overflow *o, const struct ring_event *ev)
+{
+	for (size_t i = 0; i < o->plan->n_gates && i < 64; i++)
+		o->gates_kept[i] += ev->sample.open_gates[0] >> i & 1;
+}
+
 static int on_sample(struct overflow *o, const struct ring_event *ev)
 {
 	struct overflow_verdict v;
@@ -174,6 +182,7 @@ static int on_sample(struct overflow *o, const struct ring_event *ev)
 		switch (decide(o, &v, ev)) {
 		case FILTER_ACCEPT:
 			o->late_kept++;
+			count_gates(o, ev);
 			break;
 		case FILTER_REJECT:
 			o->late_filtered++;
@@ -271,7 +280,7 @@ static void account_event(struct overflow *o, size_t i, const struct tick_counte
 	};
 }
 
-int overflow_account(struct overflow *o, const struct session *s, struct account *a)
+int overflow_account(struct overflow *o, struct session *s, struct account *a)
 {
 	size_t n = 0;
 
@@ -312,6 +321,8 @@ int overflow_account(struct overflow *o, const struct session *s, struct account
 	a->n_terms = n;
 	a->events = o->events;
 	a->n_events = o->plan->n_events;
+	for (size_t i = 0; i < o->plan->n_gates && i < 64; i++)
+		session_gates(s)[i].kept += o->gates_kept[i];
 	a->late_kept = o->late_kept;
 	a->late_filtered = o->late_filtered;
 	a->late_unknown = o->late_unknown;

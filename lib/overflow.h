@@ -57,6 +57,6 @@ void overflow_callbacks(struct overflow *o, struct session_opts *so);
  * After the last event: adds to *a what was decided here, and the events and terms, whose arrays
  * belong to o.
  */
-int overflow_account(struct overflow *o, const struct session *s, struct account *a);
+int overflow_account(struct overflow *o, struct session *s, struct account *a);
 
 #endif

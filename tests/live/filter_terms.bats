@@ -81,6 +81,24 @@ has_data()
 	on_function
 	hits "inside \"u:$STATES:path_a\"" 49
 	hits "!inside \"u:$STATES:path_b\"" 49
+	gp_ok -e "$MEM" --scope process --filter "inside \"u:$STATES:path_a\"" -- "$STATES"
+	is .kept 49
+	is '.gates[0].scope' process
+}
+
+@test "a gate counts what is kept, decided late or not" {
+	on_function
+	# A process that has just begun: what its stack has is found out later.
+	gp_ok -e "$MEM" --filter "(inside \"u:$STATES:path_a\" || user) && stack has \"path_a\"" \
+		-- "$STATES"
+	is .kept 49
+	is .late_filtered 48
+	is '.gates[0].kept' 49
+	gp_ok -e "$MEM" --filter "(inside \"u:$STATES:path_a\" || user) && stack has \"path_b\"" \
+		-- "$STATES"
+	is .kept 48
+	is .late_filtered 49
+	is '.gates[0].kept' 0
 }
 
 @test "every N, on each CPU by itself" {
