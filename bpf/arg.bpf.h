@@ -105,25 +105,46 @@ static __always_inline __u64 arg_from_record(void *ctx, const volatile struct fr
 	return arg_narrow(v, arg);
 }
 
-/* At fentry: the arguments are an array. The verifier refuses those that the function lacks. */
+/*
+ * At fentry: the arguments are an array, of which the verifier refuses those that the function
+ * lacks. It wants constant offsets, where a compiler makes one load of several, with an offset
+ * computed before; and what is a pointer for it can't be a number. So it sees a load, and the
+ * number is read once more, in a way that it knows nothing of.
+ */
+#define ARG_CHECK(ctx, i)                                                                       \
+	do {                                                                                    \
+		__u64 unused;                                                                   \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(unused) : "r"(ctx), "i"(8 * (i))); \
+	} while (0)
+
 static __always_inline __u64 arg_from_fentry(const __u64 *ctx, const volatile struct frame_arg *arg)
 {
+	__u64 v = 0;
+
 	if (arg->kind != FRAME_ARG_ABI)
 		return 0;
 	switch (arg->index) {
 	case 0:
-		return ctx[0];
+		ARG_CHECK(ctx, 0);
+		break;
 	case 1:
-		return ctx[1];
+		ARG_CHECK(ctx, 1);
+		break;
 	case 2:
-		return ctx[2];
+		ARG_CHECK(ctx, 2);
+		break;
 	case 3:
-		return ctx[3];
+		ARG_CHECK(ctx, 3);
+		break;
 	case 4:
-		return ctx[4];
+		ARG_CHECK(ctx, 4);
+		break;
 	default:
-		return ctx[5];
+		ARG_CHECK(ctx, 5);
+		break;
 	}
+	bpf_probe_read_kernel(&v, sizeof(v), ctx + (arg->index & 7));
+	return v;
 }
 
 #endif
