@@ -92,6 +92,7 @@ HELPER_BIN := $(HELPERS:%=$(B)/helpers/%)
 HELPER_LIB_BIN := $(HELPER_LIB:%=$(B)/helpers/%.so)
 BENCH_BIN  := $(BENCHES:%=$(B)/bench/%)
 LIVE_BIN   := $(LIVES:%=$(B)/live/%)
+VM_BIN     := $(patsubst tests/vm/%.c,$(B)/vm/%.so,$(sort $(wildcard tests/vm/*.c)))
 WL_LIB_BIN := $(WL_LIB:tests/workloads/%.c=$(B)/workloads/%.so)
 WL_BIN     := $(addprefix $(B)/workloads/,$(basename $(notdir $(WL_PROG))))
 
@@ -112,8 +113,8 @@ JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
 
-.PHONY: all lib bpf skeletons unit asan fuzz workloads helpers benches lives static check-build \
-	check lint demo bench setup install clean help FORCE
+.PHONY: all lib bpf skeletons unit asan fuzz workloads helpers benches lives vm static check-build \
+	check check-vm verifier-budget lint demo bench setup install clean help FORCE
 
 all: $(TOOL_BIN) $(B)/libsamplegate.a skeletons
 lib: $(B)/libsamplegate.a
@@ -126,15 +127,18 @@ workloads: $(WL_LIB_BIN) $(WL_BIN)
 helpers: $(HELPER_BIN) $(HELPER_LIB_BIN)
 benches: $(BENCH_BIN)
 lives: $(LIVE_BIN)
-check-build: all unit asan fuzz workloads helpers lives examples static
+vm: $(VM_BIN)
+check-build: all unit asan fuzz workloads helpers lives vm examples static
 
 help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
 	@echo 'check     every test                 lint     the checks of the source alone'
+	@echo 'check-vm  on other kernels, in QEMU   verifier-budget  measure tests/vm/verifier-budget.tsv'
 	@echo 'demo      gatedprof on sqlite3       bench    side by side with perf and bpftrace'
 	@echo 'setup     apt-get what is missing    install  DESTDIR= PREFIX=$(PREFIX)'
 	@echo 'clean     remove build/              lib bpf unit asan fuzz workloads helpers: parts of the build'
 	@echo 'variables: CC CFLAGS CPPFLAGS LDFLAGS BPF_CFLAGS V=1 TESTS=pattern'
+	@echo '           KERNELS="6.1 7.3" KERNEL_DIR= VM_CACHE= VM_OPTIONAL=1 (check-vm)'
 
 # --- stamps: a file that changes only when its content does, so that changed flags rebuild (the +
 # runs them under -n and -q too, which would otherwise take them for changed) ---
@@ -362,6 +366,13 @@ $(LIVE_BIN): $(B)/live/%: tests/live/%.c $(LIVE_SKEL) $(B)/libsamplegate.a $(B)/
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests/unit -isystem $(B)/live $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< \
 		$(B)/libsamplegate.a $(LDLIBS)
 
+# --- tests/vm: NAME.c is a library for LD_PRELOAD ---
+
+$(VM_BIN): $(B)/vm/%.so: tests/vm/%.c $(B)/.flags | $(B)/.deps-ok
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -MF $@.d -fPIC -shared -o $@ $<
+
 # --- docs/examples: BPF objects as a user builds them, with nothing of ours but the one header ---
 
 .PHONY: examples
@@ -386,6 +397,17 @@ check:
 	@bash tests/setup.sh build test
 	@$(MAKE) $(JOBS) --no-print-directory check-build
 	@MAKE='$(MAKE)' TESTS=$(call quote,$(TESTS)) bash tests/run unit asan fuzz lint cli live
+
+# What runs in the guests is built here: there it would take an hour.
+check-vm:
+	@bash tests/setup.sh build test vm
+	@$(MAKE) $(JOBS) --no-print-directory check-build
+	@bash tests/vm/run.sh
+
+verifier-budget:
+	@bash tests/setup.sh build test vm
+	@$(MAKE) $(JOBS) --no-print-directory all workloads vm examples
+	@bash tests/vm/run.sh budget
 
 lint: all
 	@MAKE='$(MAKE)' TESTS=$(call quote,$(TESTS)) bash tests/run lint

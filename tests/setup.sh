@@ -59,7 +59,7 @@ if [ "${1-}" = --probe ]; then
 	exit 0
 fi
 
-[ $# -gt 0 ] || die "which group? build, test, demo, bench or all"
+[ $# -gt 0 ] || die "which group? build, test, demo, bench, vm or all"
 command -v dpkg-query >/dev/null || {
 	echo "setup: no dpkg here, so nothing is installed; looking for the parts instead" >&2
 	exec bash "$0" --probe "$@"

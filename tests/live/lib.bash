@@ -12,6 +12,8 @@
 # busy              no CPU is idle until the test ends
 # wl_go TAG         let it work; wl_wait TAG waits for its end and asserts exit code 0
 #
+# SG_PATIENCE       seconds until something must be ready (60), for slow machines
+#
 # No test sleeps: it waits for a ready line, a pid, or the end of something.
 
 bats_require_minimum_version 1.5.0
@@ -83,7 +85,7 @@ start_tool()
 		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
 	GP_PID=$!
 	# If the tool ends before it is ready, its end of the FIFO is closed, and read fails.
-	read -r -t 60 line <"$T/ready" || fail "the tool never became ready"
+	read -r -t "${SG_PATIENCE:-60}" line <"$T/ready" || fail "the tool never became ready"
 	[[ $line == ready* ]] || fail "ready line is '$line'"
 }
 
@@ -130,7 +132,7 @@ wl()
 	"$1" -r 8 -w 9 "${@:2}" >"$T/$tag.out" 2>"$T/$tag.err" </dev/null \
 		3>&- 4>&- 8>"$T/$tag.ready" 9<"$T/$tag.go" &
 	WL_PID[$tag]=$!
-	read -r -t 60 line <"$T/$tag.ready" || fail "$tag never became ready"
+	read -r -t "${SG_PATIENCE:-60}" line <"$T/$tag.ready" || fail "$tag never became ready"
 	[[ $line == "ready "* ]] || fail "$tag: ready line is '$line'"
 }
 
@@ -194,22 +196,35 @@ holds()
 	[ "$(field "$1")" = true ] || fail "does not hold: $1"
 }
 
+# The same for several, in one run of jq: starting programs is what takes time on slow machines.
+all_hold()
+{
+	local filters='' filter have
+
+	for filter; do filters+="${filters:+, }($filter)"; done
+	have=$(field "[$filters] | map(. == true) | index(false) // \"none\"")
+	[ "$have" = none ] || {
+		[ -n "$have" ] && shift "$have"
+		fail "does not hold: $1"
+	}
+}
+
 # What must hold for every run of any kind, however it ended.
 assert_identity()
 {
 	local folded
 
 	[ -s "$T/sum.json" ] || fail "no summary was written"
-	holds '.seen == .kept + .outside + .filtered + .lost'
-	holds '.lost == ([.lost_by[]] | add)'
-	holds '.runs == .seen + .idle + .elsewhere'
-	holds '[.seen, .kept, .outside, .filtered, .lost, .missed, .idle, .elsewhere] | all(. >= 0)'
-	# shellcheck disable=SC2016 # jq's variable
-	holds '.kept as $kept | .gates | all(.opens <= .entries and .kept <= $kept and
-		.recovered == ([.recovered_by[]] | add))'
 	# "late" is no damage: it happens when a CPU stands still for longer than records are held back.
-	holds '.ring | [.truncated, .oversized, .unknown] | all(. == 0)'
-	is .exit "$status"
+	# shellcheck disable=SC2016 # jq's variable
+	all_hold '.seen == .kept + .outside + .filtered + .lost' \
+		'.lost == ([.lost_by[]] | add)' \
+		'.runs == .seen + .idle + .elsewhere' \
+		'[.seen, .kept, .outside, .filtered, .lost, .missed, .idle, .elsewhere] | all(. >= 0)' \
+		'.kept as $kept | .gates | all(.opens <= .entries and .kept <= $kept and
+			.recovered == ([.recovered_by[]] | add))' \
+		'.ring | [.truncated, .oversized, .unknown] | all(. == 0)' \
+		".exit == $status"
 	# What was counted as kept is what was written.
 	if [ -e "$T/out.folded" ]; then
 		folded=$(samples '')
@@ -230,10 +245,8 @@ assert_balanced()
 {
 	local i=${1:-0}
 
-	is ".gates[$i].unbalanced" 0
-	is ".gates[$i].recovered" 0
-	is ".gates[$i].no_room" 0
-	is ".gates[$i].forced" 0
+	all_hold ".gates[$i].unbalanced == 0" ".gates[$i].recovered == 0" \
+		".gates[$i].no_room == 0" ".gates[$i].forced == 0"
 	assert_few_doubtful "$i"
 }
 
