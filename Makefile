@@ -44,6 +44,9 @@ ALL_BPF_CFLAGS = -target bpf -mcpu=v2 -D__TARGET_ARCH_x86 -Ivmlinux/x86 -Iinclud
 
 # _FORTIFY_SOURCE and the sanitizers hide findings from each other.
 SAN        := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# It does not model fences, and says so; what they order is atomic here.
+TSAN_FLAGS  = -std=gnu11 $(WARNINGS) -O1 -g -fsanitize=thread -fno-omit-frame-pointer \
+	      $(if $(findstring clang,$(CC)),,-Wno-tsan)
 ASAN_FLAGS  = -std=gnu11 $(WARNINGS) -O1 -g $(SAN)
 FUZZ_FLAGS  = -std=gnu11 $(WARNINGS) -O1 -g $(SAN)
 
@@ -67,6 +70,9 @@ TOOLS    := $(patsubst tools/%.c,%,$(sort $(wildcard tools/*.c)))
 BPF      := $(patsubst bpf/%.bpf.c,%,$(filter-out %_api.bpf.c,$(sort $(wildcard bpf/*.bpf.c))))
 API_H     = $(patsubst bpf/%.bpf.c,$(B)/bpf/%.h,$(wildcard bpf/*_api.bpf.c))
 UNIT     := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/test_*.c)))
+# The modules that a test with threads needs stand in a comment near its top: /* TSAN: flight ring */
+TSAN     := $(notdir $(basename $(shell grep -l '^/\* TSAN: ' tests/unit/test_*.c)))
+TSAN_LIB := $(sort $(shell sed -n 's,^/\* TSAN: \(.*\) \*/$$,\1,p' tests/unit/test_*.c))
 FUZZ     := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 HELPER_LIB := $(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/lib*.c)))
 HELPERS  := $(filter-out $(HELPER_LIB),$(patsubst tests/helpers/%.c,%,$(sort $(wildcard tests/helpers/*.c))))
@@ -79,6 +85,7 @@ WL_PROG  := $(filter-out $(WL_LIB),$(WL_SRC))
 
 LIB_OBJ    := $(LIB_SRC:%.c=$(B)/%.o)
 ASAN_OBJ   := $(LIB_SRC:%.c=$(B)/asan/%.o)
+TSAN_OBJ   := $(TSAN_LIB:%=$(B)/tsan/lib/%.o)
 FUZZ_OBJ   := $(LIB_SRC:%.c=$(B)/fuzz/%.o)
 STATIC_OBJ := $(LIB_SRC:%.c=$(B)/static/%.o)
 STATIC_TOP := $(patsubst %.c,$(B)/static/%.o,$(wildcard $(STATIC_ONLY)))
@@ -87,6 +94,7 @@ TOOL_BIN   := $(TOOLS:%=$(B)/%)
 STATIC_BIN := $(TOOLS:%=$(B)/static/%)
 UNIT_BIN   := $(UNIT:%=$(B)/tests/unit/%)
 ASAN_BIN   := $(UNIT:%=$(B)/asan/tests/unit/%)
+TSAN_BIN   := $(TSAN:%=$(B)/tsan/tests/unit/%)
 FUZZ_BIN   := $(FUZZ:%=$(B)/fuzz/%)
 HELPER_BIN := $(HELPERS:%=$(B)/helpers/%)
 HELPER_LIB_BIN := $(HELPER_LIB:%=$(B)/helpers/%.so)
@@ -113,8 +121,9 @@ JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
 
-.PHONY: all lib bpf skeletons unit asan fuzz workloads helpers benches lives vm static check-build \
-	check check-vm verifier-budget lint demo bench setup install clean help FORCE
+.PHONY: all lib bpf skeletons unit asan tsan fuzzers fuzz workloads helpers benches lives vm static \
+	check-build check check-vm verifier-budget check-mutations lint demo bench setup install clean \
+	help FORCE
 
 all: $(TOOL_BIN) $(B)/libsamplegate.a skeletons
 lib: $(B)/libsamplegate.a
@@ -122,22 +131,25 @@ bpf: $(BPF:%=$(B)/bpf/%.bpf.o)
 skeletons: $(BPF:%=$(B)/bpf/%.skel.h)
 unit: $(UNIT_BIN)
 asan: $(ASAN_BIN)
-fuzz: $(FUZZ_BIN)
+tsan: $(TSAN_BIN)
+fuzzers: $(FUZZ_BIN)
 workloads: $(WL_LIB_BIN) $(WL_BIN)
 helpers: $(HELPER_BIN) $(HELPER_LIB_BIN)
 benches: $(BENCH_BIN)
 lives: $(LIVE_BIN)
 vm: $(VM_BIN)
-check-build: all unit asan fuzz workloads helpers lives vm examples static
+check-build: all unit asan tsan fuzzers workloads helpers benches lives vm examples static
 
 help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
 	@echo 'check     every test                 lint     the checks of the source alone'
 	@echo 'check-vm  on other kernels, in QEMU   verifier-budget  measure tests/vm/verifier-budget.tsv'
+	@echo 'check-mutations  breaks a copy of the program on purpose: is it noticed? ONLY=pattern'
+	@echo 'fuzz      TARGET=ring TIME=600: one fuzzer (all of them without TARGET) for so many seconds'
 	@echo 'demo      gatedprof on sqlite3       bench    side by side with perf and bpftrace'
 	@echo 'setup     apt-get what is missing    install  DESTDIR= PREFIX=$(PREFIX)'
-	@echo 'clean     remove build/              lib bpf unit asan fuzz workloads helpers: parts of the build'
-	@echo 'variables: CC CFLAGS CPPFLAGS LDFLAGS BPF_CFLAGS V=1 TESTS=pattern'
+	@echo 'clean     remove build/              lib bpf unit asan tsan fuzzers workloads helpers: parts of the build'
+	@echo 'variables: CC CFLAGS CPPFLAGS LDFLAGS BPF_CFLAGS V=1 TESTS=pattern BENCH=pattern BENCH_REPS=5'
 	@echo '           KERNELS="6.1 7.3" KERNEL_DIR= VM_CACHE= VM_OPTIONAL=1 (check-vm)'
 
 # --- stamps: a file that changes only when its content does, so that changed flags rebuild (the +
@@ -153,6 +165,8 @@ $(B)/.flags-bpf: FORCE
 	$(call stamp,$(CLANG) $(BPFTOOL) $(ALL_BPF_CFLAGS))
 $(B)/.flags-asan: FORCE
 	$(call stamp,$(CC) $(ALL_CPPFLAGS) $(ASAN_FLAGS) $(LDLIBS))
+$(B)/.flags-tsan: FORCE
+	$(call stamp,$(CC) $(ALL_CPPFLAGS) $(TSAN_FLAGS) $(LDLIBS))
 $(B)/.flags-fuzz: FORCE
 	$(call stamp,$(CLANG) $(ALL_CPPFLAGS) $(FUZZ_FLAGS) $(LDLIBS))
 $(B)/.flags-wl: FORCE
@@ -260,6 +274,17 @@ $(B)/asan/libsamplegate.a: $(ASAN_OBJ) $(B)/.lib-list
 $(ASAN_BIN): %: %.o $(B)/asan/libsamplegate.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ASAN_FLAGS) -o $@ $^ -lcmocka $(LDLIBS) -pthread
+
+# --- unit tests with threads, with ThreadSanitizer: only what they need of the library ---
+
+$(B)/tsan/%.o: %.c $(B)/.flags-tsan | $(B)/.deps-ok
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(TSAN_FLAGS) -MMD -MP -c $< -o $@
+
+$(TSAN_BIN): %: %.o $(TSAN_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(TSAN_FLAGS) -o $@ $^ -lcmocka $(LDLIBS) -pthread
 
 # --- fuzzers: clang's libFuzzer, whatever CC is ---
 
@@ -396,7 +421,20 @@ setup:
 check:
 	@bash tests/setup.sh build test
 	@$(MAKE) $(JOBS) --no-print-directory check-build
-	@MAKE='$(MAKE)' TESTS=$(call quote,$(TESTS)) bash tests/run unit asan fuzz lint cli live
+	@MAKE='$(MAKE)' TESTS=$(call quote,$(TESTS)) bash tests/run unit asan valgrind tsan fuzz lint cli live
+
+# Breaks a copy of the tree on purpose, again and again: not a part of `make check`.
+check-mutations:
+	@bash tests/setup.sh build test
+	@$(MAKE) $(JOBS) --no-print-directory all unit asan tsan workloads helpers lives
+	@MAKE='$(MAKE)' ONLY=$(call quote,$(ONLY)) bash tests/mutations/run
+
+# For longer than in `make check`; what is found stays in build/fuzz.
+fuzz: TIME ?= 600
+fuzz:
+	@bash tests/setup.sh build test
+	@$(MAKE) $(JOBS) --no-print-directory $(if $(TARGET),$(TARGET:%=$(B)/fuzz/fuzz_%),fuzzers)
+	@bash tests/fuzz/run $(TIME) $(TARGET)
 
 # What runs in the guests is built here: there it would take an hour.
 check-vm:
@@ -420,14 +458,14 @@ demo:
 bench:
 	@bash tests/setup.sh build test bench
 	@$(MAKE) $(JOBS) --no-print-directory all static workloads benches
-	@set -e; for f in $(sort $(wildcard bench/*.sh)); do echo "== $$f"; bash $$f; done
+	@BENCH=$(call quote,$(BENCH)) BENCH_REPS=$(call quote,$(BENCH_REPS)) bash bench/run
 
 install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man8 $(DESTDIR)$(DOCDIR)/LICENSES \
 		$(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(INCDIR)/samplegate
 	$(if $(TOOL_BIN),install -m 755 $(TOOL_BIN) $(DESTDIR)$(BINDIR))
 	$(if $(wildcard man/*.8),install -m 644 $(wildcard man/*.8) $(DESTDIR)$(MANDIR)/man8)
-	install -m 644 $(wildcard README.md CHANGELOG.md LICENSE docs/*.md) $(DESTDIR)$(DOCDIR)
+	install -m 644 $(wildcard README.md CHANGELOG.md LICENSE docs/*.md docs/*.svg) $(DESTDIR)$(DOCDIR)
 	install -m 644 $(wildcard LICENSES/*) $(DESTDIR)$(DOCDIR)/LICENSES
 	install -m 644 include/samplegate.bpf.h $(DESTDIR)$(INCDIR)/samplegate
 	install -m 644 $(wildcard docs/examples/*) $(DESTDIR)$(DOCDIR)/examples

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * calls [-n CALLS] [-r ROUNDS] [-u US]: calls the small function `gated` all the time and prints
- * the nanoseconds of CPU time per call, the median of the rounds. -u: until killed instead, with a
- * pause between calls.
+ * calls [-s] [-n CALLS] [-r ROUNDS] [-u US]: calls the small function `gated` all the time (-s: the
+ * system call getppid) and prints the nanoseconds of CPU time per call, the median of the rounds.
+ * -u: until killed instead, with a pause between calls.
  */
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,21 +56,24 @@ static int by_value(const void *a, const void *b)
 int main(int argc, char **argv)
 {
 	uint64_t calls = 10000, rounds = 21, us = 0;
+	bool syscalls = false;
 	double *each;
 	int c, x = 0, bad = 0;
 
-	while ((c = getopt(argc, argv, "n:r:u:")) != -1) {
+	while ((c = getopt(argc, argv, "n:r:su:")) != -1) {
 		if (c == 'n')
 			bad |= parse_u64(optarg, 1, 1000000000, &calls);
 		else if (c == 'r')
 			bad |= parse_u64(optarg, 1, 100000, &rounds);
 		else if (c == 'u')
 			bad |= parse_u64(optarg, 1, 1000000, &us);
+		else if (c == 's')
+			syscalls = true;
 		else
 			bad = 1;
 	}
 	if (bad || optind != argc) {
-		fputs("usage: calls [-n CALLS] [-r ROUNDS] [-u US]\n", stderr);
+		fputs("usage: calls [-s] [-n CALLS] [-r ROUNDS] [-u US]\n", stderr);
 		return 2;
 	}
 	while (us) {
@@ -82,7 +87,7 @@ int main(int argc, char **argv)
 		uint64_t start = cpu_ns();
 
 		for (uint64_t i = 0; i < calls; i++)
-			x = gated(x);
+			x = syscalls ? (int)syscall(SYS_getppid) : gated(x);
 		each[r] = (double)(cpu_ns() - start) / (double)calls;
 	}
 	qsort(each, rounds, sizeof(*each), by_value);

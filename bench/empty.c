@@ -36,6 +36,7 @@ static int fail(const char *what, int err)
 	return 1;
 }
 
+/* prog: NULL for none */
 static int attach_ticks(struct bpf_program *prog, uint64_t hz)
 {
 	struct perf_event_attr attr = {

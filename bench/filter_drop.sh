@@ -8,52 +8,35 @@
 export GATEDPROF=${OVERFLOWFILTER:-${SG_BUILD:-build}/overflowfilter}
 . "$(dirname "$0")/lib.bash"
 
-seconds=${BENCH_SECONDS:-2}
-rounds=${BENCH_ROUNDS:-3}
+seconds=${BENCH_SECONDS:-1}
 hz=${BENCH_HZ:-9973}
 cpus=$(nproc)
 
 # The eighth is what drops.
 eight='pid != 1 && tid != 1 && uid < 60000 && cpu < 4096 && prio <= 139 && period > 0 && !irqs_off && comm == "nobody"'
 
-measure()
+# above NAME FILTER: nanoseconds per tick above an empty program
+above()
 {
-	local cpu
+	local name=$1 cpu tool empty
 
 	for ((cpu = 0; cpu < cpus; cpu++)); do
 		background "$B/load" -d 26 -c "$cpu" -t 60000
 	done
 	empty_start -s tick "$hz"
-	gp_start -a -F "$hz" -e cpu-clock --filter "$1"
-	sleep "$seconds"
+	gp_start -a -F "$hz" -e cpu-clock --filter "$2"
+	pause "$seconds"
 	"$B/bpfstat" "$GP_PID" >"$T/tool"
 	gp_stop
 	empty_stop
 	end_background
-	echo "$(per_run sample_ <"$T/tool") $(per_run empty_tick <"$T/empty") $(sum kept) $(sum seen)"
+	tool=$(per_run sample_ <"$T/tool") empty=$(per_run empty_tick <"$T/empty")
+	note "$name: $tool ns a tick, empty $empty ns; $(sum kept) kept of $(sum seen)"
+	value "$name" "$(calc "$tool - $empty")" ns
 }
 
-declare -A filters=(
-	[drop_1]='comm == "nobody"'
-	[drop_8]=$eight
-	[drop_8_stack_not_reached]="$eight && stack has \"nobody\""
-	[drop_stack]='stack has "nobody"'
-	[kept]='pid != 1'
-)
-for ((r = 0; r < rounds; r++)); do
-	for name in "${!filters[@]}"; do
-		measure "${filters[$name]}" >"$T/one"
-		read -r tool empty kept seen <"$T/one"
-		calc "$tool - $empty" >>"$T/$name.above"
-		echo "$tool" >>"$T/$name.tool"
-		echo "$empty" >>"$T/$name.empty"
-		echo "$kept $seen" >"$T/$name.counts"
-	done
-done
-for name in drop_1 drop_8 drop_8_stack_not_reached drop_stack kept; do
-	note "$name: $(median <"$T/$name.tool") ns a tick, empty $(median <"$T/$name.empty") ns;" \
-		"kept of seen: $(tr ' ' / <"$T/$name.counts")"
-done
-result filter_drop "$(median <"$T/drop_8.above")" "ns above an empty program, eight terms" 200
-note "with a stack term behind them: $(median <"$T/drop_8_stack_not_reached.above") ns"
-note "a stack term alone: $(median <"$T/drop_stack.above") ns; kept: $(median <"$T/kept.above") ns"
+above filter_drop_1 'comm == "nobody"'
+above filter_drop "$eight"
+above filter_drop_stack_not_reached "$eight && stack has \"nobody\""
+above filter_drop_stack 'stack has "nobody"'
+above filter_kept 'pid != 1'

@@ -8,49 +8,42 @@
 . "$(dirname "$0")/lib.bash"
 
 hz=${BENCH_HZ:-9973}
-seconds=${BENCH_SECONDS:-5}
-rounds=${BENCH_ROUNDS:-3}
+seconds=${BENCH_SECONDS:-3}
 cpu=$(($(nproc) - 1))
 
 # run NAME: leaves the interruptions in $T/gaps and "NS ALL_NS SAMPLES" in $T/cost: the profiler's
 # CPU time while the load ran, and from its start to its end.
 run()
 {
-	local name=$1 pid='' samples=0 before=0 after=0
+	local name=$1 pid='' samples before=0 after=0
 
 	case $name in
-	none) ;;
 	empty) empty_start tick "$hz" ;;
 	ours) gp_start_measured -C "$cpu" -F "$hz" ;;
-	perf)
-		"$B/rusage" "$T/usage" perf record -q -C "$cpu" -g -e cpu-clock -F "$hz" \
-			-o "$T/perf.data" >/dev/null 2>&1 </dev/null 7>&- 8>&- &
-		pid=$!
-		sleep 1
-		;;
+	perf) perf_start -C "$cpu" -g -e cpu-clock -F "$hz" ;;
 	bpftrace)
-		"$B/rusage" "$T/usage" bpftrace -e \
-			"profile:hz:$hz /cpu == $cpu/ { @[ustack, kstack] = count(); }" \
-			2>/dev/null >"$T/bpftrace" </dev/null 7>&- 8>&- &
-		pid=$!
-		sleep 1
+		other_start bpftrace -e \
+			"profile:hz:$hz /cpu == $cpu/ { @[ustack, kstack] = count(); }"
 		;;
+	bcc) other_start profile-bpfcc -F "$hz" -C "$cpu" -f ;;
 	esac
-	[ "$name" = ours ] && pid=$GP_PID
+	pid=${GP_PID:-$OTHER_PID}
 	[ -n "$pid" ] && before=$(used_ns "$pid")
 	"$B/load" -f -c "$cpu" -t $((seconds * 1000)) >"$T/gaps" 7>&- 8>&- 9>&-
 	[ -n "$pid" ] && after=$(used_ns "$pid")
 	case $name in
 	none) ;;
 	empty) empty_stop ;;
-	ours) gp_stop && samples=$(sum kept) ;;
-	*) kill -TERM "$pid" && wait "$pid" ;;
+	ours) gp_stop ;;
+	*) other_stop ;;
 	esac
 	case $name in
+	none | empty) return ;;
+	ours) samples=$(sum kept) ;;
 	perf) samples=$(perf script -i "$T/perf.data" -F event 2>/dev/null | grep -c cpu-clock) ;;
-	bpftrace) samples=$(awk '/^.*\]: [0-9]+$/ { n += $NF } END { print n + 0 }' "$T/bpftrace") ;;
+	bpftrace) samples=$(awk '/^.*\]: [0-9]+$/ { n += $NF } END { print n + 0 }' "$T/other") ;;
+	bcc) samples=$(awk '{ n += $NF } END { print n + 0 }' "$T/other") ;;
 	esac
-	[ "$name" = none ] || [ "$name" = empty ] && echo 0 0 1 >"$T/cost" && return
 	awk -v n="$samples" -v ns=$((after - before)) '{ print ns, ($1 + $2) * 1000, n }' "$T/usage" \
 		>"$T/cost"
 }
@@ -58,37 +51,22 @@ run()
 names=(empty ours)
 have perf && names+=(perf)
 have bpftrace && names+=(bpftrace)
-for ((r = 0; r < rounds; r++)); do
-	run none
-	mv "$T/gaps" "$T/gaps.none"
-	for name in "${names[@]}"; do
-		run "$name"
-		read -r ns all_ns samples <"$T/cost"
-		[ "$samples" -gt 0 ] || give_up "$name took no sample"
-		interruption >>"$T/$name.kernel"
-		calc "$ns / $samples" %.0f >>"$T/$name.user"
-		calc "$all_ns / $samples" %.0f >>"$T/$name.all"
-		[ "$name" = perf ] || continue
-		"$B/rusage" "$T/usage" perf script -i "$T/perf.data" >/dev/null 2>&1
-		awk -v n="$samples" '{ printf "%d\n", ($1 + $2) * 1000 / n }' "$T/usage" >>"$T/script"
-	done
-done
-best=
-tick=$(median <"$T/empty.kernel")
+bcc_runs profile && names+=(bcc)
+run none
+mv "$T/gaps" "$T/gaps.none"
+tick=0
 for name in "${names[@]}"; do
-	kernel=$(median <"$T/$name.kernel") user=$(median <"$T/$name.user")
-	total=$(calc "$kernel - $tick + $user" %.0f)
-	note "$name: interrupts the program for $kernel ns, own CPU $user ns a sample;" \
-		"together $total more than a tick that does nothing;" \
-		"own CPU with start and end: $(median <"$T/$name.all") ns"
-	case $name in
-	ours) ours=$total ;;
-	perf) note "perf script afterwards: $(median <"$T/script") ns a sample, not counted" ;;
-	esac
-	case $name in
-	perf | bpftrace)
-		[ -n "$best" ] && [ "$(calc "$best < $total" %d)" = 1 ] || best=$total
-		;;
-	esac
+	run "$name"
+	kernel=$(interruption)
+	[ "$name" = empty ] && tick=$kernel && continue
+	read -r ns all_ns samples <"$T/cost"
+	[ "$samples" -gt 0 ] || give_up "$name took no sample"
+	suffix=${name/ours/}
+	suffix=${suffix:+_$suffix}
+	value "kept_sample$suffix" "$(calc "$kernel - $tick + $ns / $samples" %.0f)" ns
+	value "kept_sample_kernel$suffix" "$(calc "$kernel - $tick" %.0f)" ns
+	value "kept_sample_all$suffix" "$(calc "$all_ns / $samples" %.0f)" ns
+	[ "$name" = perf ] || continue
+	"$B/rusage" "$T/usage" perf script -i "$T/perf.data" >/dev/null 2>&1
+	value perf_script "$(awk -v n="$samples" '{ printf "%d\n", ($1 + $2) * 1000 / n }' "$T/usage")" ns
 done
-[ -z "$best" ] || result kept_sample "$ours" "ns above the tick" "$best"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load [-d DEPTH] [-c CPU] [-f] -t MS: burns CPU under DEPTH frames, and watches itself being
- * interrupted. Prints a histogram of the interruptions: nanoseconds, count. A sample is one, by
- * whatever profiler: at a high rate, and less the histogram of a run without a profiler, what
- * remains is samples.
+ * load [-d DEPTH] [-c CPU] [-f] [-p] -t MS: burns CPU under DEPTH frames (-p: that have no frame
+ * pointers), and watches itself being interrupted. Prints a histogram of the interruptions:
+ * nanoseconds, count. A sample is one, by whatever profiler: at a high rate, and less the histogram
+ * of a run without a profiler, what remains is samples.
  */
 #include <getopt.h>
 #include <sched.h>
@@ -33,6 +33,7 @@ static uint32_t gaps[GAP_MAX_NS / STEP_NS];
 
 FRAME void watch(uint64_t until);
 FRAME void descend(uint64_t depth, uint64_t until);
+FRAME void descend_plain(uint64_t depth, uint64_t until);
 
 static uint64_t now_ns(void)
 {
@@ -65,26 +66,38 @@ FRAME void descend(uint64_t depth, uint64_t until)
 	keep_frame();
 }
 
+FRAME void descend_plain(uint64_t depth, uint64_t until)
+{
+	if (depth)
+		descend_plain(depth - 1, until);
+	else
+		watch(until);
+	/* No tail call. */
+	__asm__ volatile("" : : : "memory");
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t depth = 26, cpu = UINT64_MAX, ms = 0;
-	bool realtime = false;
+	bool realtime = false, plain = false;
 	int c, bad = 0;
 
-	while ((c = getopt(argc, argv, "d:c:ft:")) != -1) {
+	while ((c = getopt(argc, argv, "d:c:fpt:")) != -1) {
 		if (c == 'd')
 			bad |= parse_u64(optarg, 0, 10000, &depth);
 		else if (c == 'c')
 			bad |= parse_u64(optarg, 0, CPU_SETSIZE - 1, &cpu);
 		else if (c == 'f')
 			realtime = true;
+		else if (c == 'p')
+			plain = true;
 		else if (c == 't')
 			bad |= parse_u64(optarg, 1, 3600000, &ms);
 		else
 			bad = 1;
 	}
 	if (bad || optind != argc || !ms) {
-		fputs("usage: load [-d DEPTH] [-c CPU] [-f] -t MS\n", stderr);
+		fputs("usage: load [-d DEPTH] [-c CPU] [-f] [-p] -t MS\n", stderr);
 		return 2;
 	}
 	if (cpu != UINT64_MAX) {
@@ -101,7 +114,7 @@ int main(int argc, char **argv)
 		perror("load: sched_setscheduler");
 		return 1;
 	}
-	descend(depth, now_ns() + ms * 1000000);
+	(plain ? descend_plain : descend)(depth, now_ns() + ms * 1000000);
 	for (size_t i = 0; i < GAP_MAX_NS / STEP_NS; i++) {
 		if (gaps[i])
 			printf("%zu %u\n", i * STEP_NS, gaps[i]);

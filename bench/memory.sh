@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-#
+# once
 # The tool's peak of resident memory: everything on the machine at 999 Hz, with programs that have
 # deep stacks, many symbols, and short lives.
 . "$(dirname "$0")/lib.bash"
@@ -29,10 +29,10 @@ gp_start_measured -a -F 999
 background "$B/load" -t 3600000
 background busy_shell
 background busy_compiler
-sleep "$seconds"
+pause "$seconds"
 gp_stop
 end_background
 read -r user system peak _ <"$T/usage"
-result memory "$(calc "$peak / 1024")" "MB at most, $seconds s" 30
+value memory "$(calc "$peak / 1024")" MB
 note "$(sum kept) samples kept, $(sum lost) lost, $(wc -l <"$T/folded") different stacks;" \
 	"CPU of the tool: $(calc "($user + $system) / 10000 / $seconds" %.2f) % of one"

@@ -1,34 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# A program that does nothing but call a small function: alone, with an empty program at the
-# function's entry and at its ret, and with a gate there.
+# A program that does nothing but call a small function: with an empty program at the function's
+# entry and at its ret, and with a gate there. Then the programs' own run time: a
+# hypervisor can make the breakpoints themselves so slow that nothing else shows above.
 . "$(dirname "$0")/lib.bash"
 
-rounds=${BENCH_ROUNDS:-7}
-calls=("$B/calls" -n 300 -r 9)
+calls=("$B/calls" -n 300 -r 15)
 gate=u:$B/calls:gated
 
-for ((r = 0; r < rounds; r++)); do
-	"$B/calls" -n 100000 >>"$T/none"
-	empty_start probe "$B/calls" gated
-	"${calls[@]}" >>"$T/empty_ns"
-	empty_stop
-	for scope in thread system; do
-		gp_start -a -g "$gate" --scope $scope
-		"${calls[@]}" >>"$T/$scope"
-		gp_stop
-	done
-	"${calls[@]}" >/dev/null
+empty_start probe "$B/calls" gated
+empty=$("${calls[@]}")
+empty_stop
+note "per call with empty programs: $empty ns"
+for scope in thread system; do
+	gp_start -a -g "$gate" --scope $scope
+	call=$("${calls[@]}")
+	gp_stop
+	suffix=${scope/thread/}
+	value "open_close${suffix:+_$suffix}" "$(calc "$call / $empty" %.3f)" times
 done
-none=$(median <"$T/none") empty=$(median <"$T/empty_ns")
-note "per call: no probe $none ns, empty programs $empty ns," \
-	"gate $(median <"$T/thread") ns (scope system $(median <"$T/system") ns)"
-paste "$T/thread" "$T/empty_ns" | awk '{ print $1 / $2 }' | median >"$T/ratio"
-paste "$T/system" "$T/empty_ns" | awk '{ print $1 / $2 }' | median >"$T/ratio_system"
 
-# The programs alone. A hypervisor can make the breakpoints themselves so slow that nothing else
-# shows above.
 empty_start -s probe "$B/calls" gated
 "${calls[@]}" >/dev/null
 empty_stop
@@ -40,10 +32,8 @@ for scope in thread system; do
 	"$B/bpfstat" "$GP_PID" >"$T/stat"
 	gp_stop
 	open=$(per_run frame_open_ <"$T/stat") ret=$(per_run frame_ret_ <"$T/stat")
-	note "programs, scope $scope: open $open ns (empty $e_open), close $ret ns (empty $e_ret)"
-	[ $scope = thread ] && ours=$(calc "$open - $e_open + $ret - $e_ret")
+	suffix=${scope/thread/}
+	value "gate_open${suffix:+_$suffix}" "$(calc "$open - $e_open")" ns
+	value "gate_close${suffix:+_$suffix}" "$(calc "$ret - $e_ret")" ns
 done
 empty_stop
-result open_close "$(calc "$(cat "$T/ratio")" %.3f)" "times the empty programs" 1.15
-result open_close_system "$(calc "$(cat "$T/ratio_system")" %.3f)" "times the empty programs" 1.15
-note "the gate's programs take $ours ns more than empty ones per call (both probes)"

@@ -5,7 +5,6 @@
 # place: there until the first time that it says something.
 . "$(dirname "$0")/lib.bash"
 
-rounds=${BENCH_ROUNDS:-7}
 background "$B/calls" -u 1000
 
 us()
@@ -13,8 +12,19 @@ us()
 	echo "${EPOCHREALTIME/[.,]/}"
 }
 
-# bpftrace_start PROGRAM: prints the milliseconds until its first "hit"
-bpftrace_start()
+# ours GP-ARGS: prints the milliseconds until it is ready
+ours()
+{
+	local from
+
+	from=$(us)
+	gp_start "$@"
+	calc "($(us) - $from) / 1000"
+	gp_stop
+}
+
+# theirs PROGRAM: prints the milliseconds until bpftrace's first "hit"
+theirs()
 {
 	local from line
 
@@ -25,26 +35,14 @@ bpftrace_start()
 }
 
 probe=uprobe:$B/calls:gated
-for ((r = 0; r < rounds; r++)); do
-	from=$(us)
-	gp_start -a -g "u:$B/calls:gated"
-	calc "($(us) - $from) / 1000" >>"$T/ours"
-	gp_stop
-	from=$(us)
-	gp_start -a -g u:libc.so.6:malloc
-	calc "($(us) - $from) / 1000" >>"$T/libc"
-	gp_stop
-	command -v bpftrace >/dev/null || continue
-	bpftrace_start "$probe { printf(\"hit\\n\"); exit(); }" >>"$T/theirs"
-	bpftrace_start "$probe { @in[tid] = 1; printf(\"hit\\n\"); exit(); }
-		uretprobe:$B/calls:gated { delete(@in[tid]); }
-		profile:hz:99 /@in[tid]/ { @[ustack, kstack] = count(); }" >>"$T/same"
-done
-ours=$(median <"$T/ours")
-result start "$ours" "ms" 100
-result start_libc "$(median <"$T/libc")" "ms, for libc:malloc" 100
-if have bpftrace && [ -s "$T/theirs" ]; then
-	theirs=$(median <"$T/theirs")
-	result start_bpftrace "$(calc "$theirs / $ours")" "times as fast as bpftrace ($theirs ms)" '>=3'
-	note "bpftrace with a program that does what the gate does: $(median <"$T/same") ms"
-fi
+ours -a -g "u:$B/calls:gated" >"$T/ours"
+value start "$(cat "$T/ours")" ms
+ours -a -g u:libc.so.6:malloc >"$T/libc"
+value start_libc "$(cat "$T/libc")" ms
+have bpftrace || exit 0
+bpftrace=$(theirs "$probe { printf(\"hit\n\"); exit(); }")
+value start_bpftrace "$bpftrace" ms
+value start_ratio "$(calc "${bpftrace:-0} / $(cat "$T/ours")" %.3f)" times
+value start_bpftrace_same "$(theirs "$probe { @in[tid] = 1; printf(\"hit\n\"); exit(); }
+	uretprobe:$B/calls:gated { delete(@in[tid]); }
+	profile:hz:99 /@in[tid]/ { @[ustack, kstack] = count(); }")" ms
