@@ -5,13 +5,13 @@
  * then names with a NUL behind each: comm, cause, blocked stack.
  */
 #define _GNU_SOURCE 1
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "glitchlog.h"
+#include "json_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,55 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 	} while (0)
 
 #define N_NAMES 8
-
-/* Skips one JSON value; NULL when it is none. */
-static const char *skip_string(const char *s)
-{
-	if (*s++ != '"')
-		return NULL;
-	for (; *s != '"'; s++) {
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return NULL;
-		if (*s == '\\') {
-			s++;
-			if (*s == 'u' && strspn(s + 1, "0123456789abcdef") < 4)
-				return NULL;
-			if (!*s || !strchr("u\"\\", *s))
-				return NULL;
-		}
-	}
-	return s + 1;
-}
-
-static const char *skip_value(const char *s)
-{
-	char close = *s == '{' ? '}' : ']';
-	bool object = *s == '{';
-
-	if (*s == '"')
-		return skip_string(s);
-	if (*s != '{' && *s != '[') {
-		size_t n = strspn(s, "0123456789.-nultrefas");
-
-		return n ? s + n : NULL;
-	}
-	if (*++s == close)
-		return s + 1;
-	for (;; s++) {
-		if (object) {
-			s = skip_string(s);
-			if (!s || *s++ != ':')
-				return NULL;
-		}
-		s = skip_value(s);
-		if (!s)
-			return NULL;
-		if (*s == close)
-			return s + 1;
-		if (*s != ',')
-			return NULL;
-	}
-}
 
 static void check_line(const struct glitch *g)
 {

@@ -17,7 +17,7 @@ check()
 check "GPL-2.0-only OR BSD-2-Clause" include/*.h bpf/*.[ch] bench/*.bpf.c tests/live/*.bpf.c
 ours=()
 for file in bench/* tests/*/*; do
-	case $file in *.bpf.c | *.md) ;; *.[chS] | *.sh | *.cc | *.bats | *.awk) ours+=("$file") ;; *) ;; esac
+	case $file in *.bpf.c | *.md) ;; *.[chS] | *.sh | *.cc | *.bats | *.awk | *.py) ours+=("$file") ;; *) ;; esac
 done
-check BSD-2-Clause lib/*.[ch] tools/*.[ch] tests/*.sh tests/run .ci/run Makefile "${ours[@]}"
+check BSD-2-Clause lib/*.[ch] tools/*.[ch] tests/*.sh tests/run tests/mutations/run .ci/run Makefile "${ours[@]}"
 exit $failed

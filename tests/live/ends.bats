@@ -2,6 +2,7 @@
 # However a run ends, what it wrote is whole, and nothing of it is left in the kernel.
 
 load lib
+load lib2
 
 setup_file()
 {
@@ -259,6 +260,31 @@ ends_whole()
 	gp_wait
 	assert_done
 	is '.gates[0].entries' "$(number rounds "$T/a.out")"
+}
+
+@test "while the output is written, nothing is left of what watched" {
+	local i held=
+
+	mkfifo "$T/out"
+	exec {out_fd}<>"$T/out"
+	# A pipe that is full: the tool waits where it writes.
+	dd if=/dev/zero of="$T/out" oflag=nonblock bs=4096 2>/dev/null || true
+	wl a "$W/duty" -t 60000
+	start_tool "$GP" -o "$T/out.folded" --summary "$T/out" -F 999 -p "$(wl_pid a)" -g "u:$W/duty:inside"
+	note_kernel
+	kill -INT "$GP_PID"
+	for ((i = 0; i < 500; i++)); do
+		held=$(cat "/proc/$GP_PID/fdinfo/"* 2>/dev/null | grep -c '^link_id:') || true
+		[ "$held" -ne 0 ] || break
+		a_while 20
+	done
+	[ "$held" -eq 0 ] || fail "the tool still holds $held of $(wc -l <"$T/ids.link") links"
+	grep -q '^State:[[:space:]]*[SRD]' "/proc/$GP_PID/status" || fail "the tool has not waited"
+	cat "$T/out" >/dev/null &
+	OURS+=($!)
+	gp_wait
+	[ "$status" -eq 4 ] || fail "exit code $status"
+	assert_kernel_clean
 }
 
 @test "COMMAND's status is said, the exit code is the tool's own" {

@@ -26,3 +26,8 @@ setup_file()
 		[[ "$output" == *"kept 97 of 97"*"kept 0 of 97"* ]]
 	fi
 }
+
+@test "fields that no event has here are read from where the kernel keeps them" {
+	run -0 "$SG_BUILD/live/filter_data"
+	[[ "$output" != *BAD* ]]
+}

@@ -58,6 +58,8 @@ known()
 	holds '.late > 0 and .late == .late_kept + .late_filtered and .late_unknown == 0'
 	hits 'exe ~ "*/states"' 97
 	holds '.late > 0'
+	hits 'ip in "hit"' 97
+	holds '.late > 0 and .late_unknown == 0'
 	# what does not depend on it is decided at once
 	hits 'comm == "changed" || comm == "states" || stack has "path_a"' 97
 	is .late 0

@@ -2,17 +2,20 @@
 /*
  * filter_fields: samples this thread while it computes and while it is in the kernel, and compares
  * what the BPF side says about it with what it knows itself. Prints each field, and what differs.
+ * Where the kernel's own sample data is to be had, once with it and once without.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -103,7 +106,7 @@ static struct filter_plan *plan_of(const char *filter, struct filter_expr **expr
  * A breakpoint on a variable, period 1: the one event here that has data addresses. A filter on the
  * address keeps each write, its opposite none.
  */
-static int check_addr(struct filter_fields_bpf *skel, struct bpf_program *prog, bool equal)
+static int check_addr(struct filter_fields_bpf *skel, const struct bpf_program *prog, bool equal)
 {
 	static volatile uint64_t watched;
 	struct perf_event_attr attr = {
@@ -192,6 +195,19 @@ static uint64_t own_cgroup(void)
 	return *mount && *path && !stat(full, &st) ? st.st_ino : 0;
 }
 
+/* The last CPU that we may use: the first one's number is what many a wrong answer is, too. */
+static int last_cpu(void)
+{
+	cpu_set_t may;
+	int cpu = CPU_SETSIZE - 1;
+
+	if (sched_getaffinity(0, sizeof(may), &may))
+		return 0;
+	while (cpu && !CPU_ISSET(cpu, &may))
+		cpu--;
+	return cpu;
+}
+
 struct wanted {
 	enum filter_field field;
 	uint64_t low, high;
@@ -236,12 +252,17 @@ static void show(const struct filter_fields_bpf *skel, int mode)
 	printf(" comm=%s\n", skel->bss->comms[mode]);
 }
 
-static int judge(const struct filter_fields_bpf *skel, bool cast, uint64_t start, uint64_t end)
+/* When sampling began and ended, and the event's id. */
+struct sampled {
+	uint64_t start, end, id;
+};
+
+static int judge(const struct filter_fields_bpf *skel, bool cast, const struct sampled *run)
 {
 	uint64_t cpu = (uint64_t)sched_getcpu(), cgroup = own_cgroup();
 	const struct wanted wanted[] = {
 		{FILTER_F_PID, (uint64_t)getpid(), (uint64_t)getpid(), -1},
-		{FILTER_F_TID, (uint64_t)getpid(), (uint64_t)getpid(), -1},
+		{FILTER_F_TID, (uint64_t)gettid(), (uint64_t)gettid(), -1},
 		{FILTER_F_PPID, (uint64_t)getppid(), (uint64_t)getppid(), -1},
 		{FILTER_F_CPU, cpu, cpu, -1},
 		{FILTER_F_CGROUP, cgroup ? cgroup : 1, cgroup ? cgroup : UINT64_MAX, -1},
@@ -254,8 +275,8 @@ static int judge(const struct filter_fields_bpf *skel, bool cast, uint64_t start
 		{FILTER_F_POLICY, SCHED_BATCH, SCHED_BATCH, -1},
 		{FILTER_F_IP, 4096, (1ull << 47) - 1, 1},
 		{FILTER_F_IP, 1ull << 63, UINT64_MAX, 0},
-		{FILTER_F_TIME, start, end, -1},
-		{FILTER_F_ELAPSED, 1, end - start, -1},
+		{FILTER_F_TIME, run->start + 1, run->end, -1},
+		{FILTER_F_ELAPSED, 1, run->end - run->start, -1},
 		{FILTER_F_PERIOD, PERIOD, PERIOD, -1},
 		{FILTER_F_IRQS_OFF, 0, 0, 1},
 		{FILTER_F_RUNQ, 1, 1000, -1},
@@ -280,6 +301,14 @@ static int judge(const struct filter_fields_bpf *skel, bool cast, uint64_t start
 			puts("BAD: the event's id is known without the sample data");
 			bad = 1;
 		}
+		if (has_id && skel->bss->values[mode][FILTER_F_ID] != run->id) {
+			printf("BAD: the event's id is %llu\n", (unsigned long long)run->id);
+			bad = 1;
+		}
+	}
+	if (skel->bss->values[0][FILTER_F_RANDOM] == skel->bss->values[1][FILTER_F_RANDOM]) {
+		puts("BAD: random is the same twice");
+		bad = 1;
 	}
 	printf("samples: kernel %llu, kept %llu; user %llu, kept %llu\n",
 	       (unsigned long long)skel->bss->samples[0], (unsigned long long)skel->bss->kept[0],
@@ -292,69 +321,116 @@ static int judge(const struct filter_fields_bpf *skel, bool cast, uint64_t start
 	return bad;
 }
 
-int main(void)
+/* Gives this thread what is asked for. */
+static int become(void)
 {
 	struct sched_param param = {0};
-	struct filter_expr *expr = NULL;
-	struct filter_plan *plan;
-	struct filter_fields_bpf *skel = filter_fields_bpf__open();
-	bool cast = has_cast();
-	uint64_t start, end;
-	uint32_t zero = 0;
-	char filter[256];
-	struct bpf_program *prog;
-	struct bpf_link *link;
 	cpu_set_t one;
-	int fd, bad;
 
 	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu() < 0 ? 0 : sched_getcpu(), &one);
-	if (!skel)
-		return fail("open", errno);
+	CPU_SET(last_cpu(), &one);
 	if (sched_setaffinity(0, sizeof(one), &one) || sched_setscheduler(0, SCHED_BATCH, &param) ||
-	    nice(7) < 0 || prctl(PR_SET_NAME, COMM))
+	    setpriority(PRIO_PROCESS, 0, 7) || prctl(PR_SET_NAME, COMM))
 		return fail("thread", errno);
 	/* Two numbers that can't be confused; the effective ones, and with them root's rights,
 	 * stay. */
 	if (setresgid(4242, (gid_t)-1, (gid_t)-1) || setresuid(4343, (uid_t)-1, (uid_t)-1))
 		return fail("ids", errno);
-	snprintf(filter, sizeof(filter),
-		 "user && pid == %d && comm ~ \"fields*\" && uid == %u && gid == 4242 && prio in "
-		 "126..127 && "
-		 "policy == batch && !idle && period == %u && cpu == %d",
-		 getpid(), getuid(), PERIOD, sched_getcpu());
-	plan = plan_of(filter, &expr);
-	if (!plan)
-		return 1;
-	bpf_program__set_autoload(skel->progs.fields_cast, cast);
-	bpf_program__set_autoload(skel->progs.fields_plain, !cast);
+	return 0;
+}
+
+static void set_rodata(struct filter_fields_bpf *skel)
+{
 	skel->rodata->fields_per_cpu_offsets = kernel_symbol("__per_cpu_offset");
 	skel->rodata->fields_preempt_count_at = kernel_symbol("__preempt_count");
 	if (!skel->rodata->fields_preempt_count_at && kernel_symbol("pcpu_hot"))
 		skel->rodata->fields_preempt_count_at = kernel_symbol("pcpu_hot") + 8;
 	printf("preemption count: %s\n",
 	       skel->rodata->fields_preempt_count_at ? "known" : "not known here");
-	skel->rodata->only_tid = (uint32_t)getpid();
-	if (filter_fields_bpf__load(skel))
-		return fail("load", errno);
-	if (bpf_map_update_elem(bpf_map__fd(skel->maps.filter_programs), &zero, &plan->program, 0))
-		return fail("update", errno);
-	fd = open_event();
-	prog = cast ? skel->progs.fields_cast : skel->progs.fields_plain;
-	link = fd < 0 ? NULL : bpf_program__attach_perf_event(prog, fd);
-	if (!link)
+	skel->rodata->only_tid = (uint32_t)gettid();
+}
+
+/* The event samples this thread at work. */
+static int sample(struct filter_fields_bpf *skel, const struct bpf_program *prog,
+		  struct sampled *run)
+{
+	int fd = open_event();
+	struct bpf_link *link = fd < 0 ? NULL : bpf_program__attach_perf_event(prog, fd);
+
+	if (!link || ioctl(fd, PERF_EVENT_IOC_ID, &run->id))
 		return fail("event", errno);
-	start = now_ns();
-	skel->bss->fields_started_ns = start;
+	run->start = now_ns();
+	skel->bss->fields_started_ns = run->start;
 	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		return fail("enable", errno);
 	work((const uint64_t *)skel->bss->samples);
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	end = now_ns();
+	run->end = now_ns();
+	bpf_link__destroy(link); /* and the event with it */
+	return 0;
+}
+
+static int check_all(bool cast)
+{
+	struct filter_fields_bpf *skel = filter_fields_bpf__open();
+	struct filter_expr *expr = NULL;
+	const struct bpf_program *prog;
+	struct filter_plan *plan;
+	struct sampled run = {};
+	uint32_t zero = 0;
+	char filter[256];
+	int bad;
+
+	if (!skel)
+		return fail("open", errno);
+	snprintf(filter, sizeof(filter),
+		 "user && pid == %d && tid == %d && comm ~ \"fields*\" && uid == %u && "
+		 "gid == 4242 && prio in 126..127 && "
+		 "policy == batch && !idle && period == %u && cpu == %d",
+		 getpid(), gettid(), getuid(), PERIOD, sched_getcpu());
+	plan = plan_of(filter, &expr);
+	if (!plan)
+		return 1;
+	bpf_program__set_autoload(skel->progs.fields_cast, cast);
+	bpf_program__set_autoload(skel->progs.fields_plain, !cast);
+	set_rodata(skel);
+	if (filter_fields_bpf__load(skel))
+		return fail("load", errno);
+	if (bpf_map_update_elem(bpf_map__fd(skel->maps.filter_programs), &zero, &plan->program, 0))
+		return fail("update", errno);
+	prog = cast ? skel->progs.fields_cast : skel->progs.fields_plain;
+	bad = sample(skel, prog, &run);
 	printf("with %s\n", cast ? "the kernel's sample data" : "the context alone");
-	bad = judge(skel, cast, start, end);
-	bpf_link__destroy(link);
+	bad |= judge(skel, cast, &run);
 	bad |= check_addr(skel, prog, true);
 	bad |= check_addr(skel, prog, false);
+	free(plan);
+	filter_expr_free(expr);
+	filter_fields_bpf__destroy(skel);
+	return bad;
+}
+
+/* A thread whose number is not its process's. */
+static void *thread(void *arg)
+{
+	int *bad = arg;
+
+	*bad = become();
+	if (*bad)
+		return NULL;
+	if (has_cast())
+		*bad = check_all(true);
+	*bad |= check_all(false);
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t t;
+	int bad = 1, err = pthread_create(&t, NULL, thread, &bad);
+
+	if (err)
+		return fail("thread", err);
+	pthread_join(t, NULL);
 	return bad;
 }

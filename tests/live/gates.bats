@@ -569,6 +569,14 @@ tail_exits()
 	assert_says 'warning: .*uretprobe'
 }
 
+@test "a pair nests: each entry waits for an exit of its own" {
+	gp_ok -F 1999 -g "u:$W/nest:recurse+0..ur:$W/nest:recurse" -- "$W/nest"
+	is '.gates[0].opens' 17
+	is '.gates[0].entries' 85
+	assert_balanced
+	within "$(field .kept)" "$(field .seen)" 0.5
+}
+
 @test "pair of two functions' entries: open from one to the next" {
 	gp_ok -F 1999 -g "u:$W/duty:inside+0..u:$W/duty:outside+0" -- "$W/duty"
 	is '.gates[0].opens' 101

@@ -232,6 +232,31 @@ static void callers(void **state)
 	expect(t, "prog;gated;caller;gated;entry_SYSCALL_64_[k];do_syscall_64_[k] 1\n");
 }
 
+/* A call that is the last thing in its mapping returns to the first byte of the next one. */
+static void callers_at_the_end_of_a_mapping(void **state)
+{
+	struct fixture *t = *state;
+	const uint64_t start = 0x500000, len = 0x1000, next = start + len;
+	struct ring_event ev = {
+		.kind = RING_EV_MMAP,
+		.time_ns = 10,
+		.pid = PID,
+		.tid = PID,
+		/* ends in the middle of leaf */
+		.mmap = {.start = start,
+			 .len = len,
+			 .pgoff = sh.leaf - BASE + 16 - len,
+			 .prot = 5,
+			 .path = sh.program},
+	};
+	const struct tick k = {.user = {next, next, next + 1}};
+
+	assert_int_equal(collect_event(t->c, &ev), 0);
+	map(t, PID, 10, next, len, "/nowhere/other");
+	feed(t, &k);
+	expect(t, "prog;[other];leaf;[other] 1\n");
+}
+
 static void options_of_folding(void **state)
 {
 	struct fixture *t = *state;
@@ -843,6 +868,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(counted),
 		T(callers),
+		T(callers_at_the_end_of_a_mapping),
 		T(options_of_folding),
 		T(no_user_stack),
 		T(kernel_only_has_no_user_stack),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* VALGRIND: no, it computes for long */
 #include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* TSAN: flight ring */
+/* VALGRIND: no, threads take turns there */
 /*
  * A writer at full speed in a thread of its own, round and round the ring. What both threads share
  * are words that are loaded and stored atomically, relaxed, and the head, which is stored with

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* VALGRIND: no, it has a time limit of its own */
 /* DWARF that no compiler writes, or that comes in pieces. */
 #include <errno.h>
 #include <fcntl.h>
