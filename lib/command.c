@@ -7,17 +7,22 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TERM_WAIT_MS 3000
 
+/* What the waiting child is told. */
+#define GO	'g'
+#define GO_HELD 'h' /* it is to be traced, and says first whether that worked */
+
 static void child(char *const argv[], const struct rlimit *files, int go, int status)
 {
 	sigset_t none;
 	char byte;
-	int err;
+	int err = 0;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -29,6 +34,12 @@ static void child(char *const argv[], const struct rlimit *files, int go, int st
 	/* End of file: the tool has gone, or gave up. */
 	if (read(go, &byte, 1) != 1)
 		_exit(0);
+	if (byte == GO_HELD) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			err = errno;
+		if (write(status, &err, sizeof(err)) < 0)
+			_exit(126);
+	}
 	execvp(argv[0], argv);
 	err = errno;
 	if (write(status, &err, sizeof(err)) < 0)
@@ -73,26 +84,74 @@ int command_start(struct command *c, char *const argv[], const struct rlimit *fi
 	return 0;
 }
 
-int command_go(struct command *c, const char *name, struct failure *f)
+/* What the child says next; 0: nothing, its exec has closed the pipe. */
+static int hear(const struct command *c)
 {
 	int err = 0;
 	ssize_t n;
 
-	n = write(c->go_fd, "g", 1);
+	do
+		n = read(c->status_fd, &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(err) ? err : 0;
+}
+
+/* Waits for the stop behind exec, and lets it go on from there. Its end is left for others to see.
+ */
+static void at_stop(pid_t pid, void (*at_exec)(pid_t pid, void *arg), void *arg)
+{
+	siginfo_t info = {};
+	int sig;
+
+	for (;;) {
+		if (waitid(P_PID, pid, &info, WEXITED | WSTOPPED | WNOWAIT)) {
+			if (errno == EINTR)
+				continue;
+			return;
+		}
+		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+			return;
+		sig = info.si_status;
+		waitid(P_PID, pid, &info, WSTOPPED);
+		if (sig == SIGTRAP)
+			break;
+		/* One that came before the exec is the program's. */
+		if (ptrace(PTRACE_CONT, pid, NULL, sig))
+			return;
+	}
+	at_exec(pid, arg);
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+}
+
+int command_go_held(struct command *c, const char *name, void (*at_exec)(pid_t pid, void *arg),
+		    void *arg, struct failure *f)
+{
+	const char go = at_exec ? GO_HELD : GO;
+	bool held = false;
+	ssize_t n;
+	int err;
+
+	n = write(c->go_fd, &go, 1);
 	close(c->go_fd);
 	c->go_fd = -1;
 	if (n != 1)
 		return failure_set(f, EXIT_RUN, -errno, "cannot start '%s': %s", name,
 				   strerror(errno));
-	/* The descriptor closes with a successful exec. */
-	do
-		n = read(c->status_fd, &err, sizeof(err));
-	while (n < 0 && errno == EINTR);
+	if (at_exec)
+		held = !hear(c);
+	err = hear(c);
 	close(c->status_fd);
 	c->status_fd = -1;
-	if (n == sizeof(err))
+	if (err)
 		return failure_set(f, EXIT_RUN, -err, "cannot run '%s': %s", name, strerror(err));
+	if (held)
+		at_stop(c->pid, at_exec, arg);
 	return 0;
+}
+
+int command_go(struct command *c, const char *name, struct failure *f)
+{
+	return command_go_held(c, name, NULL, NULL, f);
 }
 
 static void wait_a_while(pid_t pid)

@@ -31,6 +31,15 @@ int command_start(struct command *c, char *const argv[], const struct rlimit *fi
 /* Lets it call exec, and returns when it has. */
 int command_go(struct command *c, const char *name, struct failure *f);
 
+/*
+ * The same, but calls at_exec when it has called exec and nothing of the new program has run yet.
+ * For that the child is traced, up to there; where it can't be, at_exec is not called. Only for
+ * those who may trace set-user-id programs (CAP_SYS_PTRACE): others would take their privileges
+ * away.
+ */
+int command_go_held(struct command *c, const char *name, void (*at_exec)(pid_t pid, void *arg),
+		    void *arg, struct failure *f);
+
 /* Ends it with SIGTERM, after a while with SIGKILL, and reaps it. Fine for one that has ended. */
 void command_end(struct command *c);
 

@@ -240,6 +240,11 @@ int recorder_attach(struct recorder *r, struct failure *f)
 		   : 0;
 }
 
+int recorder_go(struct recorder *r, struct command *command, const char *name, struct failure *f)
+{
+	return unwinding_go(r->unwinding, command, name, f);
+}
+
 int recorder_start(struct recorder *r, struct failure *f)
 {
 	int err = session_start(r->session, f);

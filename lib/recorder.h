@@ -52,6 +52,10 @@ void recorder_free(struct recorder *r);
 int recorder_listen(struct recorder *r, struct failure *f);
 void recorder_set_command(struct recorder *r, uint32_t pid);
 int recorder_attach(struct recorder *r, struct failure *f);
+/* Once all is in place: lets the started command go. */
+struct command;
+int recorder_go(struct recorder *r, struct command *command, const char *name, struct failure *f);
+
 int recorder_start(struct recorder *r, struct failure *f);
 
 /*

@@ -301,6 +301,13 @@ int unwinder_expect(struct unwinder *u, uint32_t pid, const char *path)
 	return err;
 }
 
+int unwinder_now(struct unwinder *u, uint32_t pid)
+{
+	struct uproc *p = get_proc(u, pid);
+
+	return p ? unwind_list_update(u, p) : -ENOMEM;
+}
+
 /* ---- news ---- */
 
 static void on_fork(struct unwinder *u, const struct ring_event *ev)

@@ -59,6 +59,9 @@ int unwinder_scan(struct unwinder *u);
  */
 int unwinder_expect(struct unwinder *u, uint32_t pid, const char *path);
 
+/* What a process has mapped at this moment. 0 or -ENOMEM. */
+int unwinder_now(struct unwinder *u, uint32_t pid);
+
 /* A side-band event as soon as it has been read, in no order. */
 void unwinder_early(struct unwinder *u, const struct ring_event *ev);
 

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "command.h"
 #include "gates.h"
 #include "unwinder.h"
 
@@ -194,6 +195,22 @@ out:
 	collect_unwind(c, u->unwinder);
 	*out = u;
 	return 0;
+}
+
+static void at_exec(pid_t pid, void *arg)
+{
+	struct unwinding *u = arg;
+
+	/* Short of memory: the next round of reading will tell. */
+	unwinder_now(u->unwinder, (uint32_t)pid);
+}
+
+int unwinding_go(struct unwinding *u, struct command *command, const char *name, struct failure *f)
+{
+	/* Who may not trace everything would change what a set-user-id program may do. */
+	bool hold = u && !geteuid();
+
+	return command_go_held(command, name, hold ? at_exec : NULL, u, f);
 }
 
 void unwinding_free(struct unwinding *u)

@@ -29,6 +29,12 @@ int unwinding_sizes(struct bpf_object *obj, const struct plan *plan);
 int unwinding_begin(const struct plan *plan, struct bpf_object *obj, struct collect *c,
 		    uint32_t command_pid, struct unwinding **out, struct failure *f);
 
+/*
+ * Lets the command go, with its tables in place before its first instruction. u NULL: just that.
+ */
+struct command;
+int unwinding_go(struct unwinding *u, struct command *command, const char *name, struct failure *f);
+
 /* After the last use of c. */
 void unwinding_free(struct unwinding *u);
 

@@ -182,7 +182,7 @@ static int run(const struct opts *o, struct failure *f)
 	snprintf(gates, sizeof(gates), "%zu gate%s", plan.n_gates, plan.n_gates == 1 ? "" : "s");
 	say_ready(o, &plan, gates);
 	if (o->command)
-		err = command_go(&command, o->command[0], f);
+		err = unwinding_go(unwinding, &command, o->command[0], f);
 	if (!err)
 		err = watch(s, o, &waiting, f);
 	if (!err)

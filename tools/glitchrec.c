@@ -259,7 +259,7 @@ static int run(const struct glitch_opts *o, struct failure *f)
 		goto out;
 	say_ready(&r);
 	if (o->common.command)
-		err = command_go(&r.command, o->common.command[0], f);
+		err = recorder_go(r.recorder, &r.command, o->common.command[0], f);
 	if (!err)
 		err = watch(&r, f);
 	if (!err)

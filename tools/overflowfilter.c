@@ -223,7 +223,7 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 		goto out;
 	say_ready(o, &plan, "filter");
 	if (o->command)
-		err = command_go(&command, o->command[0], f);
+		err = unwinding_go(r.unwinding, &command, o->command[0], f);
 	if (!err)
 		err = watch(s, o, &waiting, f);
 	if (!err)

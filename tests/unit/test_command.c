@@ -190,12 +190,62 @@ static void end_of_nothing(void **state)
 	assert_int_equal(c.pid, 0);
 }
 
+static void at_exec(pid_t pid, void *arg)
+{
+	char path[64], exe[4096] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	assert_true(readlink(path, exe, sizeof(exe) - 1) > 0);
+	assert_non_null(strstr(exe, "touch"));
+	assert_int_equal(access(arg, F_OK), -1);
+	((char *)arg)[0] = '.';
+}
+
+/* Called when the new program is there, and before it has done anything; then it runs untraced. */
+static void held(void **state)
+{
+	char dir[] = "/tmp/sg-command.XXXXXX", mark[64], told[64];
+	struct command c;
+	struct failure f;
+	siginfo_t info;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(mark, sizeof(mark), "%s/mark", dir);
+	strcpy(told, mark);
+	{
+		char *const argv[] = {"touch", mark, NULL};
+
+		assert_int_equal(command_start(&c, argv, &files, &f), 0);
+		assert_int_equal(command_go_held(&c, argv[0], at_exec, told, &f), 0);
+	}
+	assert_int_equal(told[0], '.');
+	assert_int_equal(waitid(P_PID, c.pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_EXITED);
+	command_end(&c);
+	assert_int_equal(access(mark, F_OK), 0);
+	unlink(mark);
+	/* One that can't be run is told as ever. */
+	{
+		char *const argv[] = {"/no/such/file", NULL};
+
+		assert_int_equal(command_start(&c, argv, &files, &f), 0);
+		assert_int_equal(command_go_held(&c, argv[0], at_exec, told, &f), -ENOENT);
+		command_end(&c);
+	}
+	rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(started_but_waiting), cmocka_unit_test(runs_after_go),
-		cmocka_unit_test(exec_has_happened),   cmocka_unit_test(exec_fails),
-		cmocka_unit_test(signals_are_reset),   cmocka_unit_test(deaf_to_sigterm),
+		cmocka_unit_test(held),
+		cmocka_unit_test(started_but_waiting),
+		cmocka_unit_test(runs_after_go),
+		cmocka_unit_test(exec_has_happened),
+		cmocka_unit_test(exec_fails),
+		cmocka_unit_test(signals_are_reset),
+		cmocka_unit_test(deaf_to_sigterm),
 		cmocka_unit_test(end_of_nothing),
 	};
 
