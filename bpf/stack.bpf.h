@@ -126,9 +126,7 @@ static __always_inline __u64 stack_capture(void *ctx, const struct stack_wish wi
 		if (unwound)
 			return used + unwound;
 	}
-	/* Of a process of which nothing is known only the first frame is no guess. */
-	n = bpf_get_stack(ctx, (void *)rec + used, (cfg.unwind ? 1 : user_frames) * 8,
-			  BPF_F_USER_STACK | wish.skip);
+	n = bpf_get_stack(ctx, (void *)rec + used, user_frames * 8, BPF_F_USER_STACK | wish.skip);
 	/* Only now: reading the task's flags costs as much as a short stack. */
 	if (n <= 0) {
 		struct task_struct *task = (void *)bpf_get_current_task();
@@ -139,18 +137,18 @@ static __always_inline __u64 stack_capture(void *ctx, const struct stack_wish wi
 			rec->flags |= SAMPLE_F_USER_FAIL;
 		return used;
 	}
-	if (cfg.unwind) {
-		__u64 *tail = (void *)rec + used + 8;
-
-		rec->user_frames = 1;
-		rec->flags |= SAMPLE_F_UNWOUND;
-		tail[0] = 0;
-		tail[1] = UNWIND_TAIL(UNWIND_STOP_NO_PROCESS, 0);
-		return used + 8 + 8 * UNWIND_TAIL_WORDS;
-	}
 	if (n > user_frames * 8)
 		n = user_frames * 8;
 	rec->user_frames = n / 8;
+	if (cfg.unwind) {
+		/* For want of anything better; user space knows by the stamp what that is worth. */
+		__u64 *tail = (void *)rec + used + n;
+
+		rec->flags |= SAMPLE_F_UNWOUND;
+		tail[0] = 0;
+		tail[1] = UNWIND_TAIL(UNWIND_STOP_NO_PROCESS, 0);
+		return used + n + 8 * UNWIND_TAIL_WORDS;
+	}
 	if (n == user_frames * 8)
 		rec->flags |= SAMPLE_F_USER_CUT;
 	return used + n;

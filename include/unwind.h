@@ -128,7 +128,7 @@ struct unwind_proc {
 enum unwind_stop {
 	UNWIND_STOP_ROOT,	   /* complete */
 	UNWIND_STOP_DEPTH,	   /* as many frames as were asked for */
-	UNWIND_STOP_NO_PROCESS,	   /* nothing is known of the process yet: no SAMPLE_F_UNWOUND */
+	UNWIND_STOP_NO_PROCESS,	   /* nothing is known of it yet: by frame pointers */
 	UNWIND_STOP_NO_MAPPING,	   /* an address outside of what is known of the process */
 	UNWIND_STOP_NO_TABLE,	   /* a module without CFI */
 	UNWIND_STOP_NO_ENTRY,	   /* a module with CFI, but not for this address */

@@ -299,9 +299,10 @@ static void print_unwind(FILE *f, const struct account *a)
 	}
 	if (w && (w->unfit || w->full)) {
 		begin_line(f, a, NULL);
-		fprintf(f, "unwind tables: no room for %s modules, ", human_count(buf, w->unfit));
-		account_put_count(f, w->full, "process");
-		fputs(": --unwind-memory SIZE\n", f);
+		fputs("unwind tables: no room for ", f);
+		account_put_count(f, w->unfit, "module");
+		fprintf(f, ", %s process%s: --unwind-memory SIZE\n", human_count(buf, w->full),
+			w->full == 1 ? "" : "es");
 	}
 	if (w && w->verbose) {
 		begin_line(f, a, NULL);

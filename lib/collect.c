@@ -203,6 +203,12 @@ static struct agg_frame user_frame(struct collect *c, const struct ring_event *e
 	return f;
 }
 
+/* Not worth a word where one frame is all that was asked for. */
+static bool is_cut(const struct collect *c, bool full)
+{
+	return full && c->plan->opts->call_graph != OPTS_CALL_GRAPH_NONE;
+}
+
 /* What of the walk is to be believed. */
 static void check_walk(struct collect *c, const struct ring_event *ev)
 {
@@ -225,7 +231,7 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 {
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->user_frames, used = 0;
-	bool cut = r->flags & SAMPLE_F_USER_CUT, restored = false, seen = false;
+	bool cut = is_cut(c, r->flags & SAMPLE_F_USER_CUT), restored = false, seen = false;
 	bool beneath = r->kernel_frames && !(r->flags & SAMPLE_F_KERNEL_CUT);
 
 	if (c->unwound && n > c->verdict.frames)
@@ -267,7 +273,7 @@ static size_t kernel_frames(struct collect *c, const struct ring_event *ev, stru
 {
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->kernel_frames, used = 0;
-	bool cut = r->flags & SAMPLE_F_KERNEL_CUT;
+	bool cut = is_cut(c, r->flags & SAMPLE_F_KERNEL_CUT);
 
 	if (n > c->plan->max_kernel_frames) {
 		n = c->plan->max_kernel_frames;
@@ -516,6 +522,13 @@ void collect_early(struct collect *c, const struct ring_event *ev)
 void collect_unwind(struct collect *c, struct unwinder *u)
 {
 	c->unwinder = u;
+}
+
+uint16_t collect_true_frames(struct collect *c, const struct ring_event *ev)
+{
+	check_walk(c, ev);
+	return c->unwound && ev->sample.unwind[0] ? (uint16_t)c->verdict.frames
+						  : ev->sample.rec->user_frames;
 }
 
 int collect_drained(struct collect *c, uint64_t settled_ns)

@@ -74,6 +74,13 @@ struct modfiles *collect_files(const struct collect *c);
 void collect_unwind(struct collect *c, struct unwinder *u);
 
 /*
+ * How many of a sample's user addresses are worth to be asked what they are, at its turn in the
+ * order of time: those that are to be believed, or all that there are of a process that was not
+ * known yet.
+ */
+uint16_t collect_true_frames(struct collect *c, const struct ring_event *ev);
+
+/*
  * The rings have been read; events before that time have been given to collect_event(). 0, 1 if
  * they should be read again soon, or -ENOMEM.
  */

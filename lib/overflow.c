@@ -150,8 +150,15 @@ static uint32_t decide(struct overflow *o, const struct overflow_verdict *v,
 	struct filter_result result;
 
 	memset(answers, FILTER_LATE, sizeof(answers));
-	if (o->tables)
-		filter_tables_answer(o->tables, v->event, v->trues & v->falses, ev, answers);
+	if (o->tables) {
+		/* What the stack has is what the output will have of it. */
+		struct sample_record head = *ev->sample.rec;
+		struct ring_event sound = *ev;
+
+		head.user_frames = collect_true_frames(o->collect, ev);
+		sound.sample.rec = &head;
+		filter_tables_answer(o->tables, v->event, v->trues & v->falses, &sound, answers);
+	}
 	filter_settle(&plan->program, &kernel, answers, &o->late[v->event], &result);
 	return result.verdict;
 }

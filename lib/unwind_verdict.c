@@ -60,9 +60,13 @@ static bool all_hold(const struct unwinder *u, struct list *l, const struct ring
 	return true;
 }
 
-/* The addresses up to the first one in a mapping that was another one then. */
+/*
+ * The addresses up to the first one in a mapping that was another one then, *changed if there is
+ * such a one. Itself it is right, it was found by what is before; what it led to is not, and be it
+ * that the walk ended there.
+ */
 static uint32_t count_true(const struct unwinder *u, const struct list *l,
-			   const struct ring_event *ev)
+			   const struct ring_event *ev, bool *changed)
 {
 	uint32_t n = ev->sample.rec->user_frames;
 
@@ -70,9 +74,10 @@ static uint32_t count_true(const struct unwinder *u, const struct list *l,
 		uint64_t addr = ev->sample.user_ips[i] - (i > 0);
 		const struct map *map = map_at(l, addr);
 
-		/* This address is right, it was found by what is before; what it led to is not. */
-		if (map && !holds(u, ev->pid, ev->time_ns, map, addr))
+		if (map && !holds(u, ev->pid, ev->time_ns, map, addr)) {
+			*changed = true;
 			return i + 1;
+		}
 	}
 	return n;
 }
@@ -161,13 +166,15 @@ void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwi
 		.frames = n, .stop = UNWIND_TAIL_STOP(tail), .by_fp = UNWIND_TAIL_BY_FP(tail)};
 	if (out->stop >= UNWIND_N_STOPS)
 		out->stop = UNWIND_STOP_UNSUPPORTED;
-	if (!l)
+	if (!l) {
+		/* Walked by frame pointers, whatever code that is: of that the first is no guess.
+		 */
 		out->frames = n ? 1 : 0;
-	else if (!all_hold(u, l, ev))
-		out->frames = count_true(u, l, ev);
-	if (out->frames < n) {
-		changed = true;
-		out->stop = UNWIND_STOP_NO_MAPPING;
+		changed = ev->sample.unwind[0] != 0;
+		out->stop = changed ? UNWIND_STOP_NO_MAPPING : out->stop;
+	} else if (!all_hold(u, l, ev)) {
+		out->frames = count_true(u, l, ev, &changed);
+		out->stop = changed ? UNWIND_STOP_NO_MAPPING : out->stop;
 	}
 	if (l && u->n_unfit)
 		count_hits(l, ev);

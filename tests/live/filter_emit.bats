@@ -97,7 +97,7 @@ raw_chains()
 	printf '#!/bin/sh\nexec unshare --pid --fork --mount-proc %s "$@"\n' "$GP" >"$T/inside"
 	chmod +x "$T/inside"
 	on_function
-	GP=$T/inside gp_ok -e "$MEM" --filter 'pid < 100 && stack has "path_a"' --emit both \
+	GP=$T/inside gp_ok --call-graph fp -e "$MEM" --filter 'pid < 100 && stack has "path_a"' --emit both \
 		--perf-data "$T/p.data" --samples "$T/samples" -- "$STATES"
 	is .kept 49
 	is .chain_written 49

@@ -292,6 +292,9 @@ away_from_probes()
 	grep -Ev "$AT_PROBE" "$T/out.folded" || true
 }
 
+# What the stacks of a process say that has just begun.
+NOT_YET='\[truncated: (process not known yet|mappings changed|address in no mapping)\]'
+
 # Not one kept sample has this frame.
 assert_none()
 {

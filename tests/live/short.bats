@@ -59,7 +59,8 @@ short_lived()
 		is '.gates[0].entries' 200
 		is '.gates[0].opens' 200
 		assert_balanced
-		assert_nearly_all short_burn
+		# Half a millisecond of each is over before its unwind tables are known.
+		assert_nearly_all "short_burn|$NOT_YET"
 		assert_some short_burn 1500
 	done
 }

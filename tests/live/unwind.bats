@@ -87,13 +87,16 @@ chains()
 }
 
 @test "node: compiled code by frame pointers, the rest by tables, in one stack; or not at all" {
-	local script='function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2) } f(33)'
+	local script='function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2) } f(36)'
 
-	gp_ok -F 499 -- node --interpreted-frames-native-stack --perf-basic-prof -e "$script"
-	rm -f /tmp/perf-*.map.tmp
+	# It leaves a log where it runs, and its map where it has to be.
+	cd "$T" || return 1
+	gp_ok -F 499 --samples "$T/samples" -- node --interpreted-frames-native-stack \
+		--perf-basic-prof -e "$script"
+	jq -r .pid "$T/samples" | sort -u | while read -r pid; do rm -f "/tmp/perf-$pid.map"; done
 	holds '.unwind.frames_by_fp > 100'
 	holds '.unwind.stops.complete * 100 >= .unwind.stacks * 90'
-	grep -qE '__libc_start_call_main;node::Start.*;[^;]*f [^;]*;[^;]*f ' "$T/out.folded"
+	grep -qE '__libc_start_call_main;node::Start.*;JS:.f [^;]*;JS:.f ' "$T/out.folded"
 	gp_ok -F 999 --call-graph dwarf -- node -e "$script"
 	is .unwind.frames_by_fp 0
 	holds '.unwind.stops.no_table + .unwind.stops.no_entry > 15'
@@ -137,7 +140,7 @@ while time.process_time() - t < 4:
     sorted(str(i) for i in range(1000))'
 	holds '.unwind.modules_without_room >= 1'
 	holds '.unwind.bytes <= 524288'
-	grep -q 'unwind tables: no room for [1-9][0-9]* modules' "$T/err"
+	grep -q 'unwind tables: no room for [1-9][0-9]* module' "$T/err"
 	grep -q '\[truncated: no room for unwind info of \|__libc_start_call_main;Py_BytesMain' "$T/out.folded"
 	grep -q '__libc_start_call_main;Py_BytesMain;.*_PyEval_EvalFrameDefault' "$T/out.folded"
 }

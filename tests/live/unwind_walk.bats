@@ -114,9 +114,9 @@ is()
 	# more than a kernel hands out by itself
 	walk -d 1024 deep1000
 	grep -Eq '^1 ROOT 0 _start;.*;run(;deep){1000};at$' "$T/out"
-	# as the kernel walks, without its tail
+	# as the kernel walks, and told apart
 	walk -n jit
-	grep -q '^1 - 0 ' "$T/out"
+	grep -q '^1 NO_PROCESS 0 ' "$T/out"
 }
 
 @test "callers of functions with uretprobes" {

@@ -331,7 +331,9 @@ static int on_record(void *ctx, void *data, size_t bytes)
 	if (rec->flags & SAMPLE_F_UNWOUND) {
 		uint64_t stop = UNWIND_TAIL_STOP(ips[n + 1]);
 
-		if (stop >= UNWIND_N_STOPS || ips[n] != UNWIND_TABLES_STAMP)
+		bool known = stop != UNWIND_STOP_NO_PROCESS;
+
+		if (stop >= UNWIND_N_STOPS || ips[n] != (known ? UNWIND_TABLES_STAMP : 0))
 			die("stop %" PRIu64 ", stamp %" PRIu64, stop, ips[n]);
 		fprintf(f, "%s %" PRIu64 " ", stops[stop], UNWIND_TAIL_BY_FP(ips[n + 1]));
 	} else {

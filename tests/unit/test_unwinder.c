@@ -562,6 +562,10 @@ static void test_verdict(void **state)
 	assert_int_equal(v.frames, 2);
 	assert_int_equal(v.text, UNWIND_TEXT_CHANGED);
 	assert_int_equal(v.stop, UNWIND_STOP_NO_MAPPING);
+	/* Also if it says that it ended there. */
+	v = verdict(e, &ips[1], 1, stamp, UNWIND_STOP_ROOT, 40);
+	assert_int_equal(v.frames, 1);
+	assert_int_equal(v.text, UNWIND_TEXT_CHANGED);
 	/* But of a sample from before that, it is; and of one that has not been there. */
 	v = verdict(e, ips, 4, stamp, UNWIND_STOP_ROOT, 25);
 	assert_int_equal(v.frames, 4);
@@ -670,6 +674,8 @@ static void test_hopeless(void **state)
 	find_file(&big[1], "/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
 	lines[0] = code_of(&big[0], BASE, &seg);
 	lines[1] = code_of(&big[1], BASE + (1ull << 32), &seg);
+	map_event(e, &lines[0], 10);
+	map_event(e, &lines[1], 10);
 	write_maps(e, PID, lines, 2);
 	e->opts.memory.max_chunks = 1;
 	make(e);
