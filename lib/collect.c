@@ -423,7 +423,8 @@ static size_t sample_key(struct collect *c, const struct ring_event *ev)
 	key[2] = (uint64_t)r->kernel_frames << 32 | r->user_frames;
 	key[3] = r->return_addr;
 	memcpy(&key[4], r->comm, sizeof(r->comm));
-	memcpy(&key[6], ev->sample.kernel_ips, r->kernel_frames * sizeof(*key));
+	if (r->kernel_frames)
+		memcpy(&key[6], ev->sample.kernel_ips, r->kernel_frames * sizeof(*key));
 	memcpy(&key[6 + r->kernel_frames], ev->sample.user_ips, r->user_frames * sizeof(*key));
 	return 6 + ips;
 }

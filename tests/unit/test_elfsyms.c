@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* VALGRIND: no, it hides the vdso */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* VALGRIND: no, valgrind does not know openat2 */
 /* The tables of this very program: its functions are at addresses that it knows. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* VALGRIND: no, valgrind does not know openat2 */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

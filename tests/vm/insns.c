@@ -25,7 +25,7 @@
 /* Not in the headers of the ABI: only the statistics, one line; since 5.2 (06ee7115b0d1). */
 #define LOG_STATS 4
 
-#define LOG_BYTES 16384
+#define LOG_BYTES (1 << 20)
 
 static long (*real_syscall)(long number, ...);
 
