@@ -3,9 +3,10 @@
  * stack_truth STOPS SEED PID: what the stacks of a process are at random moments, by libdwfl.
  *
  * The process is stopped STOPS times. Each time a line of JSON is written for each of its threads:
- * {"stop", "time_ns", "tid", "whole", "ips"}. time_ns is when it had stopped: what a thread was
- * sampled with last before that, as it left the CPU, is the same state. whole: libdwfl found the
- * outermost frame, else "why" says what stopped it. ips are as in the samples, leaf first.
+ * {"stop", "asked_ns", "time_ns", "tid", "whole", "ips"}. It was told to stop at asked_ns and had
+ * stopped at time_ns: what a thread was sampled with last in between, as it left the CPU, is the
+ * same state. whole: libdwfl found the outermost frame, else "why" says what stopped it. ips are as
+ * in the samples, leaf first.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -112,7 +113,7 @@ static int add_frame(Dwfl_Frame *frame, void *arg)
 
 struct moment {
 	long nr;
-	uint64_t time_ns;
+	uint64_t asked_ns, time_ns;
 };
 
 static int print_thread(Dwfl_Thread *thread, void *arg)
@@ -123,8 +124,10 @@ static int print_thread(Dwfl_Thread *thread, void *arg)
 
 	s.n = 0;
 	end = dwfl_thread_getframes(thread, add_frame, &s);
-	printf("{\"stop\":%ld,\"time_ns\":%" PRIu64 ",\"tid\":%d,\"whole\":%s,", m->nr, m->time_ns,
-	       (int)dwfl_thread_tid(thread), end ? "false" : "true");
+	printf("{\"stop\":%ld,\"asked_ns\":%" PRIu64 ",\"time_ns\":%" PRIu64
+	       ",\"tid\":%d,\"whole\":%s,",
+	       m->nr, m->asked_ns, m->time_ns, (int)dwfl_thread_tid(thread),
+	       end ? "false" : "true");
 	if (end)
 		printf("\"why\":\"%s\",", dwfl_errmsg(-1));
 	printf("\"ips\":[");
@@ -172,6 +175,7 @@ int main(int argc, char **argv)
 	unsetenv("DEBUGINFOD_URLS");
 	for (m.nr = 0; m.nr < stops && !err; m.nr++) {
 		nap(MIN_RUN_NS + (uint64_t)rand() % (MAX_RUN_NS - MIN_RUN_NS));
+		m.asked_ns = clock_now_ns();
 		if (!stop(pid)) {
 			fprintf(stderr, "stack_truth: process %d cannot be stopped, or is gone\n",
 				pid);
