@@ -204,7 +204,7 @@ while True:
 		}
 	END
 	chmod -R a+rX "$T/www"
-	nginx -c "$T/nginx.conf" 2>/dev/null 3>&- 4>&- &
+	PATH=$PATH:/usr/sbin nginx -c "$T/nginx.conf" 2>/dev/null 3>&- 4>&- &
 	OURS+=($!)
 	until [ -S "$T/http" ] && worker=$(pgrep -P "${OURS[0]}"); do kill -0 "${OURS[0]}"; done
 	curl -s --unix-socket "$T/http" --compressed "http://x/file?[1-100000000]" >/dev/null 2>&1 3>&- 4>&- &
