@@ -11,6 +11,7 @@
 #include "gate.bpf.h"
 #include "loss.bpf.h"
 #include "target.bpf.h"
+#include "unwind.bpf.h"
 
 /*
  * A tool that keeps something for threads and processes defines both before it includes this file.
@@ -40,6 +41,27 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	c = loss_counters();
 	if (c)
 		loss_count(c->target_no_room, 1);
+	return 0;
+}
+
+/*
+ * A child has its parent's mappings, and is known before it runs for the first time. What user
+ * space may have told of it already is newer: the kernel tells it first (perf_event_fork()).
+ */
+SEC("?raw_tp/sched_process_fork")
+int unwind_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	__u32 pid = compat_task_tgid(parent, cfg.pidns_inum);
+	__u32 child_pid = compat_task_tgid(child, cfg.pidns_inum);
+	struct unwind_proc *proc;
+
+	if (pid == child_pid || !child_pid)
+		return 0;
+	proc = bpf_map_lookup_elem(&unwind_procs, &pid);
+	/* Where it has no room, user space has none either, and counts that. */
+	if (proc)
+		bpf_map_update_elem(&unwind_procs, &child_pid, proc, BPF_NOEXIST);
 	return 0;
 }
 

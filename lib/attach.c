@@ -391,6 +391,8 @@ int attach_load(const struct plan *plan, const struct attach_object *object, uin
 		err = want_program(a->main, sample_program(plan));
 	if (!err && config.follow_forks)
 		err = want_program(a->main, "on_fork");
+	if (!err && config.unwind)
+		err = want_program(a->main, "unwind_fork");
 	if (!err && (command_pid || plan->n_gates))
 		err = want_program(a->main, "on_exec");
 	if (!err && (plan->n_gates || (config.target & TARGET_BY_PROCESS)))
@@ -751,8 +753,8 @@ static void attach_map_hook(struct attach *a)
 
 int attach_gates(struct attach *a, struct failure *f)
 {
-	static const char *const hooks[] = {"on_exit",	 "on_exec",   "on_fork",  "on_switch",
-					    "note_exit", "note_exec", "note_fork"};
+	static const char *const hooks[] = {"on_exit",	 "on_exec",   "on_fork",   "unwind_fork",
+					    "on_switch", "note_exit", "note_exec", "note_fork"};
 	int err;
 
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {

@@ -19,8 +19,9 @@
 #define SETTLE_NS 5000000ull
 
 /*
- * Open frames are not looked at more often than this, however short the threshold: a wake-up takes
- * some 50 us. Arm mode can depend on the look, and waits for it with nothing stored.
+ * Neither open frames nor the side band are looked at more often than this, however short the
+ * threshold: a wake-up takes some 50 us. Arm mode can depend on the look, and waits for it with
+ * nothing stored.
  */
 #define MIN_LOOK_NS	50000000ull
 #define MIN_ARM_LOOK_NS 10000000ull
@@ -136,6 +137,9 @@ int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct
 	struct session_opts so = {
 		.object = opts->frame_plan->object,
 		.flight_bytes = opts->frame_plan->ring_bytes,
+		/* Programs that have just begun can't be walked until their mappings are known. */
+		.prompt = plan->config.unwind,
+		.rest_ns = MIN_LOOK_NS,
 		.event = on_event,
 		.early = on_early,
 		.drained = on_drained,

@@ -58,7 +58,7 @@ struct session {
 	bool sampling, hurry;
 
 	struct pollfd *fds; /* pidfds, then rings */
-	size_t n_fds, n_pidfds, n_pids_alive;
+	size_t n_fds, first_ring_fd, n_pidfds, n_pids_alive;
 	int *pidfds, watched_fd;
 
 	struct ring_decoder decoder;
@@ -68,7 +68,7 @@ struct session {
 	uint32_t raw_cpu;
 	struct ring_stats samples_stats, sideband_stats;
 	uint64_t late;
-	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns, settled_ns;
+	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns, settled_ns, rest_until_ns;
 	uint64_t started_ns, stopped_ns;
 	int sink_err, raw_err;
 
@@ -433,6 +433,7 @@ static int make_fds(struct session *s)
 	for (size_t i = 0; i < s->n_pidfds; i++)
 		fds[n++] = (struct pollfd){.fd = s->pidfds[i], .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = s->watched_fd, .events = POLLIN}; /* -1 is left out */
+	s->first_ring_fd = n;
 	for (uint32_t i = 0; i < s->n_cpus; i++) {
 		if (!s->cpus[i].open)
 			continue;
@@ -648,16 +649,39 @@ static void let_signals_in(const sigset_t *mask)
 		sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
+/*
+ * Waits until there is something to do. Rings may have to wait until the rest after their last
+ * reading is over, or who makes processes all the time could keep us awake.
+ */
+static int wait_for_news(struct session *s, uint64_t timeout_ns, const sigset_t *mask)
+{
+	uint64_t now = s->rest_until_ns ? clock_now_ns() : 0;
+	size_t n_fds = s->n_fds;
+	struct timespec ts;
+	int n;
+
+	if (now < s->rest_until_ns) {
+		n_fds = s->first_ring_fd;
+		if (s->rest_until_ns - now < timeout_ns)
+			timeout_ns = s->rest_until_ns - now;
+	}
+	if (s->hurry)
+		timeout_ns = 0;
+	ts.tv_sec = (time_t)(timeout_ns / 1000000000);
+	ts.tv_nsec = (long)(timeout_ns % 1000000000);
+	n = ppoll(s->fds, n_fds, &ts, mask);
+	for (size_t i = s->first_ring_fd; s->opts.rest_ns && n > 0 && i < n_fds; i++)
+		if (s->fds[i].revents)
+			s->rest_until_ns = clock_now_ns() + s->opts.rest_ns;
+	return n;
+}
+
 int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, struct failure *f)
 {
-	struct timespec ts = {.tv_sec = timeout_ns / 1000000000,
-			      .tv_nsec = timeout_ns % 1000000000};
 	uint64_t settled, now, watchdog_every = s->plan->config.max_open_ns / 4;
 	int err, n;
 
-	if (s->hurry)
-		ts = (struct timespec){};
-	n = ppoll(s->fds, s->n_fds, &ts, mask);
+	n = wait_for_news(s, timeout_ns, mask);
 	if (n < 0 && errno != EINTR)
 		return failure_set(f, EXIT_RUN, -errno, "cannot wait for samples: %s",
 				   strerror(errno));

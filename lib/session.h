@@ -32,6 +32,9 @@ struct session_opts {
 	size_t flight_bytes;
 	/* The side band is read as soon as it has something to tell; else now and then. */
 	bool prompt;
+	/* But not more often than this, however much there is; 0: as often as there is something.
+	 */
+	uint64_t rest_ns;
 	/* Gets each event, in the order of time; negative return values end the run. */
 	int (*event)(const struct ring_event *ev, void *arg);
 	/* The same, as soon as it has been read and in no order; may be NULL. */

@@ -310,12 +310,27 @@ int unwinder_now(struct unwinder *u, uint32_t pid)
 
 /* ---- news ---- */
 
+/* Not before that time. known: and it was one of those that count. */
+static bool has_ended(const struct unwinder *u, uint32_t pid, uint64_t time_ns, bool known)
+{
+	const struct ended *e = &u->ended[pid % UNWINDER_BUCKETS];
+
+	return e->pid == pid && e->time_ns >= time_ns && (e->known || !known);
+}
+
 static void on_fork(struct unwinder *u, const struct ring_event *ev)
 {
 	struct uproc *parent = find_proc(u, ev->fork.parent_pid), *child;
 
-	if (ev->pid == ev->fork.parent_pid || (!u->o.everyone && !parent))
+	if (ev->pid == ev->fork.parent_pid)
 		return;
+	if (!u->o.everyone && !parent && !has_ended(u, ev->fork.parent_pid, ev->time_ns, true))
+		return;
+	if (has_ended(u, ev->pid, ev->time_ns, false)) {
+		/* What the kernel side has copied from its parent. */
+		u->o.drop(ev->pid, u->o.arg);
+		return;
+	}
 	child = get_proc(u, ev->pid);
 	if (!child)
 		return;
@@ -341,6 +356,9 @@ void unwinder_early(struct unwinder *u, const struct ring_event *ev)
 		return;
 	p = u->o.everyone && ev->kind != RING_EV_EXIT ? get_proc(u, ev->pid)
 						      : find_proc(u, ev->pid);
+	if (ev->kind == RING_EV_EXIT)
+		u->ended[ev->pid % UNWINDER_BUCKETS] =
+			(struct ended){.pid = ev->pid, .time_ns = ev->time_ns, .known = p};
 	if (!p)
 		return;
 	p->exiting = ev->kind == RING_EV_EXIT;

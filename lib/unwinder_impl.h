@@ -53,6 +53,16 @@ struct uproc {
 	struct list *list;
 };
 
+/*
+ * The last process that has ended among those with the same remainder: rings are read CPU by CPU,
+ * and what has begun on one and ended on another may be seen to end first.
+ */
+struct ended {
+	uint32_t pid;
+	uint64_t time_ns;
+	bool known; /* it was one of those that count */
+};
+
 struct unwinder {
 	struct unwinder_opts o;
 	struct unwind_store *store;
@@ -60,6 +70,7 @@ struct unwinder {
 	struct uproc *procs[UNWINDER_BUCKETS];
 	struct list *lists[UNWINDER_BUCKETS];
 	struct uproc *dirty;
+	struct ended ended[UNWINDER_BUCKETS];
 	uint64_t stamp; /* the last one given */
 	uint64_t rebalanced_ns;
 	size_t n_unfit, n_retired;

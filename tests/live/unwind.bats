@@ -132,6 +132,45 @@ chains()
 	[ "${result#whole }" -gt 100 ] || fail "$result"
 }
 
+@test "children are known before they run, though nobody has read yet that they were made" {
+	local pid go said
+
+	mkfifo "$T/go" "$T/said"
+	# Open for both directions, so that neither side waits for the other in open().
+	exec {go}<>"$T/go" {said}<>"$T/said"
+	/usr/bin/python3 -c 'import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+def burn():
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        sorted(str(i) for i in range(300))
+for _ in range(7):
+    if not os.fork():
+        burn()
+        os._exit(0)
+    os.wait()
+print("done", flush=True)
+sys.stdin.readline()' <"$T/go" >"$T/said" 3>&- 4>&- &
+	pid=$!
+	OURS+=("$pid")
+	read -rt 60 -u "$said"
+	gp_start -F 499 --follow --samples "$T/samples" -p "$pid"
+	kill -STOP "$GP_PID"
+	echo >&"$go"
+	read -rt 60 -u "$said"
+	kill -CONT "$GP_PID"
+	echo >&"$go"
+	gp_wait
+	assert_done
+	holds '.kept > 100'
+	is .unwind.stops.no_process 0
+	holds '.unwind.stops.complete * 100 >= .unwind.stacks * 95'
+	[ "$(jq -r .pid "$T/samples" | sort -u | grep -cvx "$pid")" -eq 7 ]
+	awk '/;__libc_start_main.*;Py_RunMain;.*PyEval/ { n += $NF }
+		END { exit !(n > 100) }' "$T/out.folded"
+}
+
 @test "no room for the tables: who is sampled gets it, and the summary tells" {
 	# Of python3 and libcrypto one fits, of which python3 is sampled.
 	gp_ok -F 499 --unwind-memory 512k -- /usr/bin/python3 -c 'import ssl, time
@@ -161,3 +200,11 @@ while time.process_time() - t < 4:
 	grep -q ';__libc_start_call_main;.*;sqlite3_step;sqlite3VdbeExec' "$T"/gl/glitches.folded
 }
 
+@test "glitchrec, which sleeps: the stacks of a program that began later" {
+	gr_start -g u:libsqlite3:sqlite3_step --threshold 100ms -a
+	sqlite3 :memory: "$SQL" >/dev/null 3>&- 4>&-
+	gp_stop
+	gr_done
+	grep -q '^sqlite3;[^;]*;__libc_start_main;.*;sqlite3_step;sqlite3VdbeExec' "$T"/gl/glitches.folded
+	run ! grep -q '^sqlite3;.*not known yet' "$T"/gl/glitches.folded
+}

@@ -292,9 +292,10 @@ static void update(struct env *e, uint64_t settled_ns)
 	} while (more);
 }
 
-static void tell(struct env *e, enum ring_event_kind kind, uint32_t pid, uint32_t parent)
+static void tell_at(struct env *e, uint64_t time_ns, enum ring_event_kind kind, uint32_t pid,
+		    uint32_t parent)
 {
-	struct ring_event ev = {.kind = kind, .pid = pid, .tid = pid, .time_ns = 1};
+	struct ring_event ev = {.kind = kind, .pid = pid, .tid = pid, .time_ns = time_ns};
 
 	if (kind == RING_EV_COMM) {
 		ev.comm.comm = "x";
@@ -306,6 +307,11 @@ static void tell(struct env *e, enum ring_event_kind kind, uint32_t pid, uint32_
 	}
 	unwinder_early(e->u, &ev);
 	update(e, clock_now_ns());
+}
+
+static void tell(struct env *e, enum ring_event_kind kind, uint32_t pid, uint32_t parent)
+{
+	tell_at(e, 1, kind, pid, parent);
 }
 
 static void test_scan(void **state)
@@ -421,6 +427,55 @@ static void test_life(void **state)
 	tell(e, RING_EV_EXIT, CHILD, 0);
 	assert_null(proc_of(e, CHILD));
 	assert_non_null(proc_of(e, PID));
+}
+
+/* Rings are read CPU by CPU: the end of a process may be seen before its beginning. */
+static void test_ends_first(void **state)
+{
+	const struct unwind_proc copied = {.count = 1, .stamp = 1};
+	const struct line line = {.start = JIT, .bytes = 4096};
+	struct env *e = *state;
+
+	write_maps(e, PID, &line, 1);
+	make(e);
+	assert_int_equal(unwinder_scan(e->u), 0);
+	/* As the kernel side has it from the parent. */
+	put(CHILD, &copied, e);
+	tell_at(e, 20, RING_EV_EXIT, CHILD, 0);
+	tell_at(e, 10, RING_EV_FORK, CHILD, PID);
+	assert_null(proc_of(e, CHILD));
+	/* Its number is another's from here on. */
+	tell_at(e, 30, RING_EV_FORK, CHILD, PID);
+	assert_non_null(proc_of(e, CHILD));
+	assert_int_equal(proc_of(e, CHILD)->stamp, proc_of(e, PID)->stamp);
+}
+
+static void test_parent_ends_first(void **state)
+{
+	const struct line line = {.start = JIT, .bytes = 4096};
+	const uint32_t pid = PID;
+	struct env *e = *state;
+
+	e->opts.everyone = false;
+	e->opts.pids = &pid;
+	e->opts.n_pids = 1;
+	write_maps(e, PID, &line, 1);
+	make(e);
+	assert_int_equal(unwinder_scan(e->u), 0);
+	remove_maps(e, PID);
+	tell_at(e, 20, RING_EV_EXIT, PID, 0);
+	assert_null(proc_of(e, PID));
+	write_maps(e, CHILD, &line, 1);
+	/* Of another parent with that number. */
+	tell_at(e, 30, RING_EV_FORK, CHILD, PID);
+	assert_null(proc_of(e, CHILD));
+	tell_at(e, 10, RING_EV_FORK, CHILD, PID);
+	assert_non_null(span_at(e, CHILD, JIT));
+	/* Nobody's that counts. */
+	tell_at(e, 40, RING_EV_EXIT, PID + 7, 0);
+	write_maps(e, PID + 8, &line, 1);
+	tell_at(e, 35, RING_EV_FORK, PID + 8, PID + 7);
+	assert_null(proc_of(e, PID + 8));
 }
 
 static void test_targets(void **state)
@@ -717,10 +772,20 @@ static void test_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		case_of(test_scan),   case_of(test_part_of_a_file), case_of(test_no_cfi),
-		case_of(test_life),   case_of(test_targets),	    case_of(test_full),
-		case_of(test_expect), case_of(test_verdict),	    case_of(test_retire),
-		case_of(test_room),   case_of(test_hopeless),	    cmocka_unit_test(test_texts),
+		case_of(test_scan),
+		case_of(test_part_of_a_file),
+		case_of(test_no_cfi),
+		case_of(test_life),
+		case_of(test_targets),
+		case_of(test_full),
+		case_of(test_expect),
+		case_of(test_verdict),
+		case_of(test_retire),
+		case_of(test_room),
+		case_of(test_hopeless),
+		case_of(test_ends_first),
+		case_of(test_parent_ends_first),
+		cmocka_unit_test(test_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
