@@ -6,8 +6,8 @@
 # CPU time from start to folded or printed stacks, bytes written, and how many stacks go down to main.
 . "$(dirname "$0")/lib.bash"
 
-hz=${BENCH_HZ:-499}
-seconds=${BENCH_SECONDS:-2}
+hz=${BENCH_HZ:-4999}
+seconds=${BENCH_SECONDS:-10}
 cpu=$(($(nproc) - 1))
 frames=26
 background "$B/load" -f -p -d $frames -c "$cpu" -t 60000
