@@ -552,6 +552,7 @@ static void json_unwind(struct json *j, const struct account_unwind *w)
 	number(j, "no_room", w->no_room);
 	number(j, "frames_by_fp", w->by_fp);
 	number(j, "modules", w->modules);
+	number(j, "modules_shared", w->shared);
 	number(j, "rows", w->rows);
 	number(j, "bytes", w->bytes);
 	number(j, "modules_without_room", w->unfit);

@@ -77,6 +77,7 @@ struct account_unwind {
 	const char *worst_module;  /* where most of those end that end early; NULL: nowhere */
 	uint64_t worst_stacks;
 	uint64_t modules, rows, bytes; /* tables */
+	uint64_t shared;	       /* modules that have another one's rows */
 	uint64_t unfit, full;	       /* modules and processes for which there was no room */
 	bool verbose;		       /* tables are told of as well */
 };

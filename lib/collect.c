@@ -762,6 +762,7 @@ static void account_unwinding(struct collect *c, struct account *a)
 	w->full = n.full;
 	w->rows = n.rows;
 	w->bytes = n.usage.bytes;
+	w->shared = n.usage.shared;
 	w->verbose = c->plan->opts->verbose;
 	a->unwind = w;
 }

@@ -2,6 +2,7 @@
 #include "unwind_store.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,21 @@
 /* Nobody needs an index over so much code without a row. */
 #define GAP_BYTES (16ull << 20)
 
+#define TABLE_BUCKETS 256u
+
+/* A table as it is stored. */
+struct unwind_shared {
+	struct unwind_shared *next;
+	uint64_t hash;
+	uint32_t refs;
+	struct unwind_piece *pieces;
+	size_t n_pieces, n_rows;
+};
+
 struct unwind_store {
 	struct unwind_memory memory;
+	struct unwind_shared *tables[TABLE_BUCKETS];
+	uint64_t shared;
 	uint32_t n_rules;
 	uint32_t *slots; /* rule numbers by hash, 0 for none */
 	size_t n_slots;
@@ -52,6 +66,15 @@ void unwind_store_free(struct unwind_store *s)
 {
 	if (!s)
 		return;
+	for (size_t i = 0; i < TABLE_BUCKETS; i++) {
+		while (s->tables[i]) {
+			struct unwind_shared *t = s->tables[i];
+
+			s->tables[i] = t->next;
+			free(t->pieces);
+			free(t);
+		}
+	}
 	for (uint32_t i = 0; s->chunks && i < s->n_chunks; i++)
 		extents_release(&s->chunks[i]);
 	extents_release(&s->spans);
@@ -140,15 +163,59 @@ static size_t end_of_piece(const struct cfi_table *cfi, size_t first, uint64_t s
 	return i;
 }
 
-/* One piece: rows [first, last), the first of which may have begun in a page before. */
-static int store_piece(struct unwind_store *s, const struct cfi_table *cfi, size_t first,
-		       size_t last, const uint32_t *ids, struct unwind_piece *p)
+/* What a table is stored from. */
+struct source {
+	const struct cfi_table *cfi;
+	const uint32_t *ids; /* of its rules, here */
+};
+
+/* A piece and its rows [first, last), the first of which may have begun in a page before. */
+struct part {
+	struct unwind_piece piece;
+	size_t first, last;
+};
+
+/* The piece behind part, which begins as a zeroed one. False: there is none. */
+static bool next_part(const struct cfi_table *cfi, struct part *part)
 {
+	uint64_t start = part->piece.end;
+	size_t first = part->last;
+
+	if (first == cfi->n_rows || (first && start >= cfi->end))
+		return false;
+	if (!first || cfi->rows[first].vaddr - start >= GAP_BYTES)
+		start = cfi->rows[first].vaddr & ~(PAGE - 1);
+	else if (cfi->rows[first].vaddr > start)
+		first--; /* the row in force at its first byte */
+	*part = (struct part){.piece = {.start = start}, .first = first};
+	part->last = end_of_piece(cfi, first, start, &part->piece.end);
+	return true;
+}
+
+/* A piece that begins before its first row begins with nothing known. */
+static bool part_has_lead(const struct source *from, const struct part *part)
+{
+	return from->cfi->rows[part->first].vaddr > part->piece.start;
+}
+
+static struct unwind_row row_of(const struct source *from, const struct part *part, size_t i)
+{
+	const struct cfi_row *r = &from->cfi->rows[i];
+	uint64_t start = part->piece.start;
+
+	return (struct unwind_row){
+		.pc = r->vaddr > start ? (uint32_t)(r->vaddr - start) : 0,
+		.rule = from->ids[r->rule],
+	};
+}
+
+static int store_part(struct unwind_store *s, const struct source *from, struct part *part)
+{
+	struct unwind_piece *p = &part->piece;
 	uint32_t pages = (uint32_t)((p->end - p->start) >> UNWIND_PAGE_SHIFT), at = 0;
 	struct unwind_row *index, *rows;
-	/* A piece that begins before its first row begins with nothing known. */
-	bool lead = cfi->rows[first].vaddr > p->start;
-	uint32_t n = (uint32_t)(last - first) + lead;
+	bool lead = part_has_lead(from, part);
+	uint32_t n = (uint32_t)(part->last - part->first) + lead;
 	int err = take_slots(s, pages + 1 + n, &p->chunk, &p->index);
 
 	if (err)
@@ -158,12 +225,8 @@ static int store_piece(struct unwind_store *s, const struct cfi_table *cfi, size
 	rows = s->rows[p->chunk] + p->rows;
 	if (lead)
 		rows[0] = (struct unwind_row){.pc = 0, .rule = RULE_NONE};
-	for (size_t i = first; i < last; i++) {
-		const struct cfi_row *r = &cfi->rows[i];
-		uint32_t pc = r->vaddr > p->start ? (uint32_t)(r->vaddr - p->start) : 0;
-
-		rows[i - first + lead] = (struct unwind_row){.pc = pc, .rule = ids[r->rule]};
-	}
+	for (size_t i = part->first; i < part->last; i++)
+		rows[i - part->first + lead] = row_of(from, part, i);
 	for (uint32_t page = 0; page < pages; page++) {
 		while (at + 1 < n && rows[at + 1].pc <= page << UNWIND_PAGE_SHIFT)
 			at++;
@@ -173,7 +236,7 @@ static int store_piece(struct unwind_store *s, const struct cfi_table *cfi, size
 	return 0;
 }
 
-static int add_piece(struct unwind_table *t, const struct unwind_piece *p)
+static int add_piece(struct unwind_shared *t, const struct unwind_piece *p)
 {
 	struct unwind_piece *v = reallocarray(t->pieces, t->n_pieces + 1, sizeof(*v));
 
@@ -184,60 +247,134 @@ static int add_piece(struct unwind_table *t, const struct unwind_piece *p)
 	return 0;
 }
 
+static void free_shared(struct unwind_store *s, struct unwind_shared *t)
+{
+	for (size_t i = 0; i < t->n_pieces; i++)
+		extents_give(&s->chunks[t->pieces[i].chunk], t->pieces[i].index);
+	free(t->pieces);
+	free(t);
+}
+
+static int store_shared(struct unwind_store *s, const struct source *from,
+			struct unwind_shared **out)
+{
+	struct unwind_shared *t = calloc(1, sizeof(*t));
+	struct part part = {};
+	int err = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->n_rows = from->cfi->n_rows;
+	while (!err && next_part(from->cfi, &part)) {
+		/* A page with more rows than a chunk has slots: that can only be a lie. */
+		err = part.piece.end == part.piece.start ? -ENOSPC : store_part(s, from, &part);
+		if (err)
+			break;
+		err = add_piece(t, &part.piece);
+		if (err)
+			extents_give(&s->chunks[part.piece.chunk], part.piece.index);
+	}
+	if (err)
+		free_shared(s, t);
+	else
+		*out = t;
+	return err;
+}
+
+/* ---- what modules have in common ---- */
+
+static uint64_t hash_rows(const struct source *from)
+{
+	uint64_t h = from->cfi->end;
+
+	for (size_t i = 0; i < from->cfi->n_rows; i++) {
+		const struct cfi_row *r = &from->cfi->rows[i];
+
+		h = (h ^ r->vaddr) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ h >> 29 ^ from->ids[r->rule]) * 0xbf58476d1ce4e5b9ull;
+	}
+	return h ^ h >> 32;
+}
+
+/* The index follows from the rows. */
+static bool is_same(const struct unwind_store *s, const struct unwind_shared *t,
+		    const struct source *from)
+{
+	struct part part = {};
+	size_t n = 0;
+
+	if (t->n_rows != from->cfi->n_rows)
+		return false;
+	while (next_part(from->cfi, &part)) {
+		const struct unwind_piece *p = &t->pieces[n];
+		const struct unwind_row *rows;
+		bool lead = part_has_lead(from, &part);
+
+		if (n++ == t->n_pieces || p->start != part.piece.start || p->end != part.piece.end)
+			return false;
+		rows = s->rows[p->chunk] + p->rows;
+		for (size_t i = part.first; i < part.last; i++) {
+			const struct unwind_row want = row_of(from, &part, i);
+
+			if (memcmp(&rows[i - part.first + lead], &want, sizeof(want)))
+				return false;
+		}
+	}
+	return n == t->n_pieces;
+}
+
 int unwind_store_table(struct unwind_store *s, const struct cfi_table *cfi,
 		       struct unwind_table *out)
 {
-	struct unwind_table t = {.n_rows = cfi->n_rows};
 	uint32_t *ids = calloc(cfi->n_rules + 1, sizeof(*ids));
-	size_t first = 0;
-	uint64_t start;
+	const struct source from = {.cfi = cfi, .ids = ids};
+	struct unwind_shared *t, **bucket;
+	uint64_t hash;
 	int err = 0;
 
 	if (!ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < cfi->n_rules; i++)
 		ids[i] = rule_id(s, &cfi->rules[i]);
-	start = cfi->n_rows ? cfi->rows[0].vaddr & ~(PAGE - 1) : 0;
-	while (!err && first < cfi->n_rows) {
-		struct unwind_piece p = {.start = start};
-		size_t last = end_of_piece(cfi, first, start, &p.end);
-
-		/* A page with more rows than a chunk has slots: that can only be a lie. */
-		if (p.end == start) {
-			err = -ENOSPC;
+	hash = hash_rows(&from);
+	bucket = &s->tables[hash % TABLE_BUCKETS];
+	for (t = *bucket; t; t = t->next)
+		if (t->hash == hash && is_same(s, t, &from))
 			break;
-		}
-		err = store_piece(s, cfi, first, last, ids, &p);
-		if (err)
-			break;
-		err = add_piece(&t, &p);
-		if (err)
-			extents_give(&s->chunks[p.chunk], p.index);
-		if (p.end >= cfi->end || last == cfi->n_rows)
-			break;
-		if (cfi->rows[last].vaddr - p.end >= GAP_BYTES) {
-			first = last;
-			start = cfi->rows[last].vaddr & ~(PAGE - 1);
-		} else {
-			/* The row in force at its first byte is the next piece's first one. */
-			start = p.end;
-			first = cfi->rows[last].vaddr > start ? last - 1 : last;
+	if (t) {
+		s->shared++;
+	} else {
+		err = store_shared(s, &from, &t);
+		if (!err) {
+			t->hash = hash;
+			t->next = *bucket;
+			*bucket = t;
 		}
 	}
 	free(ids);
 	if (err)
-		unwind_store_drop(s, &t);
-	else
-		*out = t;
-	return err;
+		return err;
+	t->refs++;
+	*out = (struct unwind_table){
+		.pieces = t->pieces, .n_pieces = t->n_pieces, .n_rows = t->n_rows, .shared = t};
+	return 0;
 }
 
 void unwind_store_drop(struct unwind_store *s, struct unwind_table *table)
 {
-	for (size_t i = 0; i < table->n_pieces; i++)
-		extents_give(&s->chunks[table->pieces[i].chunk], table->pieces[i].index);
-	free(table->pieces);
+	struct unwind_shared *t = table->shared, **at;
+
 	*table = (struct unwind_table){};
+	if (!t)
+		return;
+	if (--t->refs) {
+		s->shared--;
+		return;
+	}
+	for (at = &s->tables[t->hash % TABLE_BUCKETS]; *at != t;)
+		at = &(*at)->next;
+	*at = t->next;
+	free_shared(s, t);
 }
 
 /* ---- spans ---- */
@@ -262,6 +399,7 @@ void unwind_store_usage(const struct unwind_store *s, struct unwind_usage *out)
 	*out = (struct unwind_usage){
 		.chunks = s->n_chunks,
 		.rules = s->n_rules,
+		.shared = s->shared,
 		.spans = s->spans.taken,
 		.bytes = (uint64_t)s->n_chunks * UNWIND_CHUNK_SLOTS * sizeof(struct unwind_row),
 	};

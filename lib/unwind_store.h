@@ -37,19 +37,28 @@ struct unwind_piece {
 	uint32_t chunk, index, rows;
 };
 
+struct unwind_shared;
+
 struct unwind_table {
-	struct unwind_piece *pieces; /* ascending */
+	const struct unwind_piece *pieces; /* ascending */
 	size_t n_pieces, n_rows;
+	struct unwind_shared *shared; /* all of that is its, and maybe other tables' too */
 };
 
 /*
- * Stores a module's rows. -ENOSPC: there is no room for all of it, and none of it is stored;
- * -ENOMEM. Rules beyond the room for rules become UNWIND_CFA_UNSUPPORTED.
+ * Stores a module's rows; what other modules have stored row for row (the same library in several
+ * containers) is stored once. Rows are compared, not build-ids: those are whatever the author of a
+ * file has written there, and his rows would be walked by for others. -ENOSPC: there is no room for
+ * all of it, and none of it is stored; -ENOMEM. Rules beyond the room for rules become
+ * UNWIND_CFA_UNSUPPORTED.
  */
 int unwind_store_table(struct unwind_store *s, const struct cfi_table *cfi,
 		       struct unwind_table *out);
 
-/* Gives its room back: nothing that the kernel side still walks may refer to it. */
+/*
+ * Gives its room back, unless others share it: nothing that the kernel side still walks may refer
+ * to it.
+ */
 void unwind_store_drop(struct unwind_store *s, struct unwind_table *table);
 
 /* Stores a process's spans (at least one). *first, or -ENOSPC or -ENOMEM. */
@@ -60,7 +69,8 @@ void unwind_store_drop_spans(struct unwind_store *s, uint32_t first);
 /* What is in use. */
 struct unwind_usage {
 	uint64_t slots, chunks, rules, spans;
-	uint64_t bytes; /* of memory that the maps have taken for tables */
+	uint64_t shared; /* tables that another one's memory serves */
+	uint64_t bytes;	 /* of memory that the maps have taken for tables */
 };
 void unwind_store_usage(const struct unwind_store *s, struct unwind_usage *out);
 

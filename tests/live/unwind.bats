@@ -171,6 +171,22 @@ sys.stdin.readline()' <"$T/go" >"$T/said" 3>&- 4>&- &
 		END { exit !(n > 100) }' "$T/out.folded"
 }
 
+@test "a library in two containers, so to speak: one table, and both are walked" {
+	local lib dir
+
+	lib=$(ldconfig -p | awk '/libsqlite3\.so\.0 / { print $NF; exit }')
+	for dir in a b; do
+		mkdir "$T/$dir"
+		cp "$lib" "$T/$dir/libsqlite3.so.0"
+	done
+	# shellcheck disable=SC2016 # the inner shell expands
+	gp_ok -F 499 -- bash -c 'LD_LIBRARY_PATH=$0/a sqlite3 :memory: "$1"
+		LD_LIBRARY_PATH=$0/b sqlite3 :memory: "$1"' "$T" "$SQL"
+	holds '.kept > 100'
+	holds '.unwind.modules_shared == 1'
+	holds '.unwind.stops.complete * 100 >= .unwind.stacks * 95'
+}
+
 @test "no room for the tables: who is sampled gets it, and the summary tells" {
 	# Of python3 and libcrypto one fits, of which python3 is sampled.
 	gp_ok -F 499 --unwind-memory 512k -- /usr/bin/python3 -c 'import ssl, time

@@ -272,6 +272,7 @@ static void unwound(void **state)
 	w.full = 1;
 	w.verbose = true;
 	w.modules = 7;
+	w.shared = 2;
 	w.rows = 123456;
 	w.bytes = 3 << 19;
 	expect_summary(
@@ -289,7 +290,8 @@ static void unwound(void **state)
 	assert_non_null(strstr(
 		text, "\"unwind\":{\"stacks\":1420,\"stops\":{\"complete\":300,\"too_deep\":100,"
 		      "\"no_process\":1003,\"no_entry\":17},\"changed\":5,\"no_room\":6,"
-		      "\"frames_by_fp\":8,\"modules\":7,\"rows\":123456,\"bytes\":1572864,"
+		      "\"frames_by_fp\":8,\"modules\":7,\"modules_shared\":2,\"rows\":123456,"
+		      "\"bytes\":1572864,"
 		      "\"modules_without_room\":3,\"processes_without_room\":1}"));
 	free(text);
 }

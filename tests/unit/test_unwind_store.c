@@ -238,6 +238,52 @@ static void test_no_room(void **state)
 	release(&cfi);
 }
 
+/* The same rows are stored once, for as long as anybody has them. */
+static void test_shared(void **state)
+{
+	struct memory *m = *state;
+	struct unwind_table a = {}, b = {}, other = {};
+	struct unwind_usage one, now;
+	struct cfi_table cfi;
+	uint32_t rule;
+
+	srand(5);
+	cfi = make(70000, 0x401234, 30);
+	assert_int_equal(unwind_store_table(m->store, &cfi, &a), 0);
+	unwind_store_usage(m->store, &one);
+	assert_int_equal(one.shared, 0);
+	assert_int_equal(unwind_store_table(m->store, &cfi, &b), 0);
+	unwind_store_usage(m->store, &now);
+	assert_int_equal(now.slots, one.slots);
+	assert_int_equal(now.shared, 1);
+	assert_ptr_equal(a.pieces, b.pieces);
+	unwind_store_drop(m->store, &a);
+	unwind_store_usage(m->store, &now);
+	assert_int_equal(now.slots, one.slots);
+	assert_int_equal(now.shared, 0);
+	for (size_t i = 0; i < cfi.n_rows; i += 97)
+		check_address(m, &b, &cfi, cfi.rows[i].vaddr);
+	/* One row of another rule, in the last piece. */
+	rule = cfi.rows[cfi.n_rows - 2].rule;
+	cfi.rows[cfi.n_rows - 2].rule = (rule + 1) % (uint32_t)cfi.n_rules;
+	assert_int_equal(unwind_store_table(m->store, &cfi, &other), 0);
+	assert_ptr_not_equal(other.pieces, b.pieces);
+	unwind_store_drop(m->store, &other);
+	cfi.rows[cfi.n_rows - 2].rule = rule;
+	/* One row at another address. */
+	cfi.rows[50000].vaddr =
+		(cfi.rows[49999].vaddr + cfi.rows[50001].vaddr) / 2 == cfi.rows[50000].vaddr
+			? cfi.rows[49999].vaddr + 1
+			: (cfi.rows[49999].vaddr + cfi.rows[50001].vaddr) / 2;
+	assert_int_equal(unwind_store_table(m->store, &cfi, &other), 0);
+	assert_ptr_not_equal(other.pieces, b.pieces);
+	unwind_store_drop(m->store, &other);
+	unwind_store_drop(m->store, &b);
+	unwind_store_usage(m->store, &now);
+	assert_int_equal(now.slots, 0);
+	release(&cfi);
+}
+
 static void test_rules(void **state)
 {
 	struct memory *m = *state;
@@ -296,8 +342,9 @@ static void test_spans(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		case_of(test_small),   case_of(test_large), case_of(test_gap),
-		case_of(test_no_room), case_of(test_rules), case_of(test_spans),
+		case_of(test_small),   case_of(test_large),  case_of(test_gap),
+		case_of(test_no_room), case_of(test_shared), case_of(test_rules),
+		case_of(test_spans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
