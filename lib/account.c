@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "control.h"
 #include "human.h"
 #include "unwind.h"
 
@@ -34,8 +35,13 @@ bool account_identity_holds(const struct account *a)
 
 void account_put_clean(FILE *f, const char *s)
 {
-	for (; *s; s++)
-		putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
+	size_t left = strlen(s), n;
+
+	for (; left; s += n, left -= n) {
+		n = control_bytes(s, left);
+		putc(n ? '?' : *s, f);
+		n += !n;
+	}
 }
 
 void account_put_count(FILE *f, uint64_t n, const char *noun)

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "control.h"
+
 /* How much of a long filter is shown, before and after the place of the error, in bytes. */
 #define SHOWN_BEFORE 50
 #define SHOWN_AFTER  30
@@ -39,8 +41,12 @@ void filter_place_end(struct strbuf *sb, const char *text, const char *at)
 	while (*to && !begins_char(*to))
 		to++;
 	sb_addf(sb, "\n  %s", from > text ? "..." : "");
-	for (const char *s = from; s < to; s++)
-		sb_addc(sb, (unsigned char)*s < 0x20 || *s == 0x7f ? ' ' : *s);
+	for (const char *s = from; s < to;) {
+		size_t n = control_bytes(s, (size_t)(to - s));
+
+		sb_addc(sb, n ? ' ' : *s);
+		s += n ? n : 1;
+	}
 	sb_addf(sb, "%s\n  %*s^", *to ? "..." : "",
 		(int)(columns(from, at) + (from > text ? 3 : 0)), "");
 }

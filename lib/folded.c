@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control.h"
 #include "strbuf.h"
 
 /* A line under construction: numbers of names, the comm's first, then root to leaf. */
@@ -134,12 +135,12 @@ static int sanitize(struct folder *fo, const char *s, size_t len, const char *su
 	if (fo->scratch.err)
 		return fo->scratch.err;
 	for (i = 0; i < fo->scratch.len; i++) {
-		unsigned char c = (unsigned char)fo->scratch.s[i];
+		char *at = fo->scratch.s + i;
+		size_t n = control_bytes(at, fo->scratch.len - i);
 
-		if (c == ';')
-			fo->scratch.s[i] = ':';
-		else if (c < 0x20 || c == 0x7f)
-			fo->scratch.s[i] = '?';
+		if (*at == ';')
+			*at = ':';
+		memset(at, '?', n);
 	}
 	return sb_adds(&fo->scratch, suffix);
 }

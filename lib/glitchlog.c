@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "control.h"
 #include "human.h"
 #include "json.h"
 #include "strbuf.h"
@@ -321,8 +322,10 @@ static void put_env_comm(struct env *e, const char *comm)
 	size_t n = 0;
 
 	for (; comm && comm[n] && n < sizeof(clean) - 1; n++)
-		clean[n] = (unsigned char)comm[n] < 0x20 || comm[n] == 0x7f ? '?' : comm[n];
+		clean[n] = comm[n];
 	clean[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		memset(clean + i, '?', control_bytes(clean + i, n - i));
 	put_env(e, "COMM", "%s", clean);
 }
 

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "control.h"
+
 void json_init(struct json *j, FILE *f)
 {
 	memset(j, 0, sizeof(*j));
@@ -118,6 +120,8 @@ static void put_string(FILE *f, const char *str)
 		if (n == 0) {
 			fputs("\\ufffd", f);
 			n = 1;
+		} else if (n > 1 && control_bytes((const char *)s, n)) {
+			fprintf(f, "\\u%04x", s[1]); /* U+0080 to U+009F */
 		} else if (n > 1) {
 			fwrite(s, 1, n, f);
 		} else if (*s == '"' || *s == '\\') {

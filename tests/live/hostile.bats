@@ -45,6 +45,7 @@ assert_harmless()
 
 	for file in "$@"; do
 		bad=$(LC_ALL=C tr -d '\n' <"$file" | LC_ALL=C tr -cd '\001-\037\177' | od -An -c | head -n 2)
+		bad+=$(LC_ALL=C grep -aobP '\xc2[\x80-\x9f]' "$file" | head -n 2)
 		[ -z "$bad" ] || fail "control bytes in $file: $bad"
 	done
 }
@@ -83,10 +84,11 @@ assert_folded()
 	assert_harmless "$T/err" "$T/samples"
 
 	gr -F 499 -g syscall:prctl..syscall:exit --threshold 1ms --exec-shell \
-		"printf '%s\n' \"\$GLITCH_COMM\" >>'$T/hook'; ls '$SHARED' >/dev/null" -- "$evil" names
+		"printf '%s\n' \"\$SAMPLEGATE_GLITCH_COMM\" >>'$T/hook'; ls '$SHARED' >/dev/null" -- "$evil" names
 	[ "$status" -eq 0 ] || fail "exit code $status"
 	jq -s . "$T/gl/index.jsonl" >/dev/null || fail "the index is no JSON"
-	assert_harmless "$T/gl/index.jsonl" "$T/cmd" "$T/err"
+	[ -s "$T/hook" ] || fail "no command ran"
+	assert_harmless "$T/gl/index.jsonl" "$T/cmd" "$T/err" "$T/hook"
 	[ ! -e own ] && [ "$(find "$T/gl" -type f | grep -cvE '/([0-9]{6}|glitches|baseline)\.folded$|/index\.jsonl$')" -eq 0 ] ||
 		fail "a file by their name"
 }

@@ -16,7 +16,7 @@ static const struct {
 	uint64_t offset;
 	const char *name;
 } names[] = {
-	{0x1000, "a;b\n\r\tc\x01\x7f"},
+	{0x1000, "a;b\n\r\tc\x01\x7f\xc2\x9b\xc2\xa0\xc2"},
 	{0x1001, "  spaced out \t"},
 	{0x1002, ""},
 	{0x1003, " "},
@@ -232,7 +232,7 @@ static void hostile_names(void **state)
 	      "0123456789abcdef;spaced out_[k] 1\n"
 	      "[unknown];[unknown] 1\n"
 	      "[unknown];spaced out 1\n"
-	      "evil:rm? 1;a:b???c?? 1\n"
+	      "evil:rm? 1;a:b???c????\xc2\xa0\xc2 1\n"
 	      "x;[unknown] 1\n"
 	      "y;\xff\xc3\xa4 1\n"
 	      "z;[unknown] 1\n"

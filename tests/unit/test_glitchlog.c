@@ -189,7 +189,7 @@ static void environment(void **state)
 		"SAMPLEGATE_GLITCH_STATE=ended",
 		"SAMPLEGATE_GLITCH_DIR=dir",
 		"SAMPLEGATE_GLITCH_FILE=dir/000007.folded",
-		"SAMPLEGATE_GLITCH_COMM=a?b c;$(x)",
+		"SAMPLEGATE_GLITCH_COMM=a?b c;$(x)??J",
 		"SAMPLEGATE_GLITCH_PID=4711",
 		"SAMPLEGATE_GLITCH_TID=4712",
 		"SAMPLEGATE_GLITCH_KEY=arg0",
@@ -207,7 +207,7 @@ static void environment(void **state)
 	size_t i;
 
 	(void)state;
-	g.comm = "a\nb c;$(x)";
+	g.comm = "a\nb c;$(x)\xc2\x9bJ";
 	assert_int_equal(glitchlog_env(&g, "dir", &vars), 0);
 	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		assert_string_equal(vars[i], want[i]);

@@ -68,6 +68,7 @@ static void strings(void **state)
 		{"", "\"\"\n"},
 		{"plain /text'", "\"plain /text'\"\n"},
 		{"\"\\", "\"\\\"\\\\\"\n"},
+		{"\xc2\x80\xc2\x9f\xc2\xa0", "\"\\u0080\\u009f\xc2\xa0\"\n"},
 		{"\n\t\001\x1f\x7f", "\"\\u000a\\u0009\\u0001\\u001f\\u007f\"\n"},
 		{"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
 		 "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"\n"},

@@ -14,7 +14,7 @@
 #define MAPPINGS 65000
 
 static const char *const names[] = {
-	"a;b 7",	"\n\nfake;x 99",  "\033[2J\033]0;own\a", "%s%n%s%n%s%n",
+	"a;b 7",	"\n\nfake;x 99",  "\033[2J\302\2332Jown\a", "%s%n%s%n%s%n",
 	"\xff\xfe\x80", "\"},{\"pid\":1", "$(id) `id`",		 " \t ",
 };
 
