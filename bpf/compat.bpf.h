@@ -144,6 +144,25 @@ static __always_inline int compat_user_regs(struct compat_user_regs *out)
 	return 0;
 }
 
+/* Numbers of x86-64's system calls, as they stay in the registers until the next entry. */
+#define COMPAT_EXECVE	59
+#define COMPAT_EXECVEAT 322
+
+/*
+ * The current task, in kernel mode, is becoming another program: its memory and its stack pointer
+ * can be the new one's already, before the kernel tells of it (sched_process_exec).
+ */
+static __always_inline bool compat_in_exec(void)
+{
+	struct pt_regs *regs = compat_task_regs();
+	__u64 call;
+
+	if (!regs)
+		return false;
+	call = BPF_CORE_READ(regs, orig_ax);
+	return call == COMPAT_EXECVE || call == COMPAT_EXECVEAT;
+}
+
 /*
  * All of them, as they lie in struct pt_regs: on x86-64 the first words of struct
  * compat_sample_ctx, since ever.

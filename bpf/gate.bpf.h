@@ -895,7 +895,7 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 
 		compat_user_regs(&user);
 		now_sp = user.sp;
-		if (!now_sp)
+		if (!now_sp || compat_in_exec())
 			return true;
 	}
 	if (!gate_frame_gone(op->sp, op->ra, op->stack, now_sp, gate_stack_of(self, now_sp),

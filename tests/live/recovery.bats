@@ -136,6 +136,15 @@ every_scope()
 	every_scope exec 1 exec -b 40
 }
 
+# The stack is the new program's before the kernel tells of it.
+@test "ticks inside exec do not take it for a longjmp: 97" {
+	# shellcheck disable=SC2016 # the inner shell expands
+	gp_ok -F 19999 -g "u:$W/escape:gated" -- \
+		bash -c 'for _ in {1..97}; do "$0" -b 0 -t 0 -f 0 exec >/dev/null || exit; done' "$W/escape"
+	is '.gates[0].entries' 97
+	recovers exec 97
+}
+
 @test "exec inside, by another thread than the first: 1" {
 	local scope
 
