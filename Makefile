@@ -418,16 +418,19 @@ $(B)/examples/%.bpf.o: docs/examples/%.bpf.c $(B)/examples/samplegate.bpf.h $(B)
 setup:
 	@bash tests/setup.sh all
 
+# Recipes with $(MAKE) itself in them are run by 'make -n' too: scripts get it by another name.
+make_program := $(MAKE)
+
 check:
 	@bash tests/setup.sh build test
 	@$(MAKE) $(JOBS) --no-print-directory check-build
-	@MAKE='$(MAKE)' TESTS=$(call quote,$(TESTS)) bash tests/run unit asan valgrind tsan fuzz lint cli live
+	@MAKE='$(make_program)' TESTS=$(call quote,$(TESTS)) bash tests/run unit asan valgrind tsan fuzz lint cli live
 
 # Breaks a copy of the tree on purpose, again and again: not a part of `make check`.
 check-mutations:
 	@bash tests/setup.sh build test
 	@$(MAKE) $(JOBS) --no-print-directory all unit asan tsan workloads helpers lives
-	@MAKE='$(MAKE)' ONLY=$(call quote,$(ONLY)) bash tests/mutations/run
+	@MAKE='$(make_program)' ONLY=$(call quote,$(ONLY)) bash tests/mutations/run
 
 # For longer than in `make check`; what is found stays in build/fuzz.
 fuzz: TIME ?= 600
@@ -448,7 +451,7 @@ verifier-budget:
 	@bash tests/vm/run.sh budget
 
 lint: all
-	@MAKE='$(MAKE)' TESTS=$(call quote,$(TESTS)) bash tests/run lint
+	@MAKE='$(make_program)' TESTS=$(call quote,$(TESTS)) bash tests/run lint
 
 demo:
 	@bash tests/setup.sh build demo
