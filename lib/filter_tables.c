@@ -53,7 +53,7 @@ struct filter_tables {
 	struct module_match *modules; /* by id - 1 */
 	size_t n_modules;
 	struct modfiles *files;
-	struct pieces kernel;	     /* by address */
+	struct pieces kernel;	     /* by address, tidy */
 	struct overflow_span *spans; /* of the process at hand */
 	uint64_t matches[OVERFLOW_MAX_ASKS];
 	uint64_t symbol_asks, dso_asks, exe_asks; /* bits */
@@ -201,7 +201,9 @@ static bool matches_path(const struct filters_ask *a, const char *path)
 	if (!copy)
 		return false;
 	base = strrchr(copy, '/');
-	hit = matches(a, copy) || (base && !strchr(a->name, '/') && matches(a, base + 1));
+	/* [vdso] is written as it is, although that is a glob for one letter. */
+	hit = matches(a, copy) || !strcmp(a->name, copy) ||
+	      (base && !strchr(a->name, '/') && matches(a, base + 1));
 	free(copy);
 	return hit;
 }
@@ -412,22 +414,10 @@ static int hand_out(struct filter_tables *t, struct proc *p, uint64_t time_ns)
 
 static int hand_out_kernel(struct filter_tables *t)
 {
-	struct pieces copy = {};
-	int err = 0;
+	int err;
 
-	for (size_t i = 0; i < t->kernel.n && !err; i++)
-		err = add_piece(&copy, t->kernel.v[i].start, t->kernel.v[i].end,
-				t->kernel.v[i].asks);
-	if (!err)
-		err = tidy(&copy);
-	if (err) {
-		free(copy.v);
-		return err;
-	}
-	free(t->kernel.v);
-	t->kernel = copy;
 	t->kernel_dirty = false;
-	err = t->o.put(0, 0, copy.v, copy.n, t->o.arg);
+	err = t->o.put(0, 0, t->kernel.v, t->kernel.n, t->o.arg);
 	return err == -ENOSPC ? 0 : err;
 }
 
@@ -457,7 +447,7 @@ static int read_kernel(struct filter_tables *t)
 		return err == -ENOMEM ? err : 0; /* what can't be read has no functions */
 	err = kallsyms_each(ks, see_kernel_symbol, t);
 	kallsyms_free(ks);
-	return err;
+	return err ? err : tidy(&t->kernel);
 }
 
 /* ---- the interface ---- */
@@ -565,14 +555,44 @@ static int on_fork(struct filter_tables *t, const struct ring_event *ev)
 	return 0;
 }
 
+/* Nothing at these addresses has a name any more. What is true of whole files stays. */
+static int unname_kernel(struct filter_tables *t, uint64_t start, uint64_t end)
+{
+	size_t n = t->kernel.n;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		struct overflow_span old = t->kernel.v[i];
+		uint64_t from = old.start > start ? old.start : start;
+		uint64_t to = old.end < end ? old.end : end;
+
+		if (from >= to || !(old.asks & t->symbol_asks))
+			continue;
+		err = add_piece(&t->kernel, old.start, from, old.asks);
+		if (!err)
+			err = add_piece(&t->kernel, to, old.end, old.asks);
+		t->kernel.v[i] = (struct overflow_span){
+			.start = from, .end = to, .asks = old.asks & ~t->symbol_asks};
+		t->kernel_dirty = true;
+	}
+	return err;
+}
+
 static int on_ksymbol(struct filter_tables *t, const struct ring_event *ev)
 {
-	uint64_t asks = ev->ksymbol.unregister ? 0 : asks_of_symbol(t, ev->ksymbol.name);
+	uint64_t start = ev->ksymbol.addr, end = start + ev->ksymbol.len, asks;
+	int err;
 
-	/* What has gone keeps its name: nothing else runs there before it has one too. */
-	if (asks)
+	/* What has gone may still be running: it keeps its name until something else is there. */
+	if (ev->ksymbol.unregister || end <= start)
+		return 0;
+	asks = asks_of_symbol(t, ev->ksymbol.name);
+	err = unname_kernel(t, start, end);
+	if (!err && asks) {
+		err = add_piece(&t->kernel, start, end, asks);
 		t->kernel_dirty = true;
-	return add_piece(&t->kernel, ev->ksymbol.addr, ev->ksymbol.addr + ev->ksymbol.len, asks);
+	}
+	return err || !t->kernel_dirty ? err : tidy(&t->kernel);
 }
 
 int filter_tables_event(struct filter_tables *t, const struct ring_event *ev)

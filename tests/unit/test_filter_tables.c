@@ -44,12 +44,14 @@ struct told {
 };
 
 struct fixture {
+	char procfs[64]; /* the kernel's symbols, if there are any but those of this kernel */
 	struct opts o;
 	struct filters fs;
 	struct failure f;
 	struct proctab *procs;
 	struct filter_tables *t;
 	struct told told[3]; /* this process, the stranger, the child */
+	struct told kernel;
 	char exe[4096];
 	struct stat st;
 };
@@ -60,7 +62,7 @@ static int put(uint32_t pid, uint64_t exe, const struct overflow_span *spans, si
 	struct told *t = pid == STRANGER ? &x->told[1] : pid == CHILD ? &x->told[2] : &x->told[0];
 
 	if (!pid)
-		return 0;
+		t = &x->kernel;
 	assert_true(n <= 64);
 	t->pid = pid;
 	t->exe = exe;
@@ -92,8 +94,11 @@ static void make(struct fixture *x, const char *filter)
 	if (opts_set(&x->o, OPTS_FILTER, filter, &x->f) || filters_make(&x->o, NULL, &x->fs, &x->f))
 		fail_msg("%s", x->f.text);
 	x->procs = proctab_new();
-	to = (struct filter_tables_opts){
-		.filters = &x->fs, .procs = x->procs, .put = put, .arg = x};
+	to = (struct filter_tables_opts){.filters = &x->fs,
+					 .procs = x->procs,
+					 .put = put,
+					 .arg = x,
+					 .procfs = x->procfs[0] ? x->procfs : NULL};
 	x->t = filter_tables_new(&to);
 	assert_non_null(x->procs);
 	assert_non_null(x->t);
@@ -340,6 +345,128 @@ static void true_whatever_is_unknown(void **state)
 	assert_int_equal(answers[2], FILTER_TRUE);
 }
 
+/* ---- the kernel ---- */
+
+#define MARKED 0xffffffff90000000ull
+#define OTHER  0xffffffff90000100ull
+#define BEHIND 0xffffffff90000200ull /* nothing that a filter is about */
+
+/* A kernel of these three functions. */
+static void have_kernel(struct fixture *x, const char *filter)
+{
+	char path[80];
+	FILE *f;
+
+	snprintf(x->procfs, sizeof(x->procfs), "/tmp/filter_tables.XXXXXX");
+	assert_non_null(mkdtemp(x->procfs));
+	snprintf(path, sizeof(path), "%s/kallsyms", x->procfs);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "%llx T marked\n%llx T other\n%llx T behind\n", MARKED, OTHER, BEHIND);
+	assert_int_equal(fclose(f), 0);
+	make(x, filter);
+	assert_int_equal(filter_tables_scan(x->t, NULL, 0, 10), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(x->procfs), 0);
+}
+
+static void announce(struct fixture *x, uint64_t addr, uint64_t len, const char *name, bool gone)
+{
+	struct ring_event ev = {
+		.kind = RING_EV_KSYMBOL,
+		.time_ns = 50,
+		.ksymbol = {.addr = addr, .len = len, .name = name, .unregister = gone}};
+
+	give(x, &ev);
+}
+
+/* What user space says of a sample there, in the moment. */
+static uint8_t answer_at(struct fixture *x, uint64_t addr)
+{
+	struct sample_record rec = {.pid = STRANGER, .tid = STRANGER, .kernel_frames = 1};
+	struct ring_event ev = {.kind = RING_EV_SAMPLE,
+				.time_ns = 60,
+				.pid = STRANGER,
+				.tid = STRANGER,
+				.sample = {.rec = &rec, .kernel_ips = &addr}};
+	uint8_t answers[FILTER_MAX_TERMS];
+
+	filter_tables_answer(x->t, 0, 1, &ev, answers);
+	return answers[0];
+}
+
+/* The kernel side and user space agree that there is a match, or that there is none. */
+static void is_at(struct fixture *x, uint64_t addr, uint64_t asks)
+{
+	assert_int_equal(answer_at(x, addr), asks & 1 ? FILTER_TRUE : FILTER_FALSE);
+	assert_int_equal(filter_tables_flush(x->t, 70), 0);
+	assert_int_equal(asks_at(&x->kernel, addr), asks);
+	assert_int_equal(answer_at(x, addr), asks & 1 ? FILTER_TRUE : FILTER_FALSE);
+}
+
+static void kernel_functions_that_come(void **state)
+{
+	struct fixture *x = *state;
+	const uint64_t fresh = MARKED - 0x1000;
+	size_t calls;
+
+	have_kernel(x, "ip in \"marked\" || ip in \"other\"");
+	is_at(x, MARKED, 1);
+	is_at(x, OTHER - 1, 1);
+	is_at(x, OTHER, 2);
+	is_at(x, BEHIND, 0);
+	/* behind all that is known, and in front of it: found before the kernel side hears of it */
+	announce(x, BEHIND + 0x1000, 16, "marked", false);
+	is_at(x, BEHIND + 0x1000, 1);
+	announce(x, fresh, 16, "marked", false);
+	is_at(x, fresh, 1);
+	is_at(x, fresh + 15, 1);
+	is_at(x, fresh + 16, 0);
+	is_at(x, MARKED, 1);
+	/* what has gone may still be running */
+	announce(x, fresh, 16, "marked", true);
+	is_at(x, fresh, 1);
+	/* what is about nothing is not handed out */
+	calls = x->kernel.calls;
+	announce(x, fresh - 0x1000, 16, "whatever", false);
+	is_at(x, fresh - 0x1000, 0);
+	assert_int_equal(x->kernel.calls, calls);
+}
+
+static void another_function_at_its_place(void **state)
+{
+	struct fixture *x = *state;
+
+	have_kernel(x, "ip in \"marked\" || ip in \"other\" || ip in DSO \"[kernel]\"");
+	is_at(x, MARKED, 5);
+	/* exactly there, and nobody asks about it */
+	announce(x, MARKED, OTHER - MARKED, "whatever", false);
+	is_at(x, MARKED, 4);
+	is_at(x, OTHER - 1, 4);
+	is_at(x, OTHER, 6);
+	/* somebody does */
+	announce(x, MARKED, OTHER - MARKED, "other", false);
+	is_at(x, MARKED, 6);
+	announce(x, MARKED, OTHER - MARKED, "marked", false);
+	is_at(x, MARKED, 5);
+	/* in its middle: what is on both sides is still what it was */
+	announce(x, MARKED + 32, 16, "whatever", false);
+	is_at(x, MARKED + 31, 5);
+	is_at(x, MARKED + 32, 4);
+	is_at(x, MARKED + 47, 4);
+	is_at(x, MARKED + 48, 5);
+	/* across two */
+	announce(x, OTHER - 8, 16, "whatever", false);
+	is_at(x, OTHER - 9, 5);
+	is_at(x, OTHER - 8, 4);
+	is_at(x, OTHER + 7, 4);
+	is_at(x, OTHER + 8, 6);
+	/* nothing is there, or beyond the last address */
+	announce(x, MARKED, 0, "whatever", false);
+	announce(x, MARKED, UINT64_MAX, "whatever", false);
+	is_at(x, MARKED, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +476,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(late_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(cut_by_the_mapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(true_whatever_is_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(kernel_functions_that_come, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_function_at_its_place, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
