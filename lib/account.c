@@ -377,7 +377,10 @@ static void print_terms(FILE *f, const struct account *a)
 		fprintf(f, "%*s", (int)strlen(t->text) < text ? text - (int)strlen(t->text) : 0,
 			"");
 		fprintf(f, "  true %*s", yes, human_count(buf, t->yes));
-		fprintf(f, "  false %*s\n", no, human_count(buf, t->no));
+		fprintf(f, "  false %*s", no, human_count(buf, t->no));
+		if (t->unmatched)
+			fprintf(f, "  (there was no %s of this name)", t->unmatched);
+		putc('\n', f);
 	}
 	if (a->late_kept || a->late_filtered || a->late_unknown) {
 		begin_line(f, a, NULL);
@@ -539,6 +542,8 @@ static void json_terms(struct json *j, const struct account *a)
 		number(j, "true", t->yes);
 		number(j, "false", t->no);
 		number(j, "late", t->late);
+		if (t->unmatched)
+			string(j, "unmatched", t->unmatched);
 		json_object_end(j);
 	}
 	json_array_end(j);

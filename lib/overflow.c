@@ -287,6 +287,24 @@ static void account_event(struct overflow *o, size_t i, const struct tick_counte
 	};
 }
 
+/* What a term names that nothing has matched: a slip of the pen, most likely. */
+static const char *unmatched(const struct overflow *o, size_t event, size_t i)
+{
+	const struct filters_event *fe = &o->filters->events[event];
+	const struct filter_term *term = &fe->plan->program.terms[i];
+
+	if (!o->tables || term->op != FILTER_OP_ASK)
+		return NULL;
+	if (term->field != FILTER_ASK_IP_SYMBOL && term->field != FILTER_ASK_STACK &&
+	    term->field != FILTER_ASK_IP_DSO && term->field != FILTER_ASK_EXE)
+		return NULL;
+	if (filter_tables_matches(o->tables, fe->bits.bit[i]))
+		return NULL;
+	return term->field == FILTER_ASK_IP_DSO ? "mapped file"
+	       : term->field == FILTER_ASK_EXE	? "executable"
+						: "function";
+}
+
 int overflow_account(struct overflow *o, struct session *s, struct account *a)
 {
 	size_t n = 0;
@@ -313,6 +331,7 @@ int overflow_account(struct overflow *o, struct session *s, struct account *a)
 				.no = counts.answers[FILTER_FALSE][j] +
 				      late->answers[FILTER_FALSE][j],
 				.late = counts.answers[FILTER_LATE][j],
+				.unmatched = unmatched(o, i, j),
 			};
 		}
 	}

@@ -77,8 +77,8 @@ static void use(const struct input *in)
 		 .typical_ns = n[7]},
 		{.spec = in->texts[2], .scope = "cpu", .no_room = n[8], .doubtful = n[9]},
 	};
-	const struct account_term terms[2] = {{in->texts[3], 0, n[10], n[11], n[12]},
-					      {in->texts[4], 1, n[12], n[11], n[10]}};
+	const struct account_term terms[2] = {{in->texts[3], 0, n[10], n[11], n[12], NULL},
+					      {in->texts[4], 1, n[12], n[11], n[10], "function"}};
 	const struct account_event events[2] = {{in->texts[5], in->texts[6], n[13], n[14], 1, 2},
 						{in->texts[7], NULL, 1, 2, n[13], n[14]}};
 	const struct account_unsymbolized none[2] = {{in->texts[8], in->texts[9], n[15]},

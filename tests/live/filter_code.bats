@@ -65,6 +65,17 @@ known()
 	is .late 0
 }
 
+@test "a name that nothing has is pointed out, and no other" {
+	gp -e cpu-clock -F 499 --filter \
+		'stack has "brun" || ip in DSO "libnothing*" || exe ~ "*/nothing" || ip in "burn" && exe ~ "*/spin"' \
+		-- "$W/spin" -t 300
+	assert_done
+	assert_says 'stack has "brun" .*\(there was no function of this name\)'
+	assert_says 'ip in DSO "libnothing\*" .*\(there was no mapped file of this name\)'
+	assert_says 'exe ~ "\*/nothing" .*\(there was no executable of this name\)'
+	is '[.terms[] | .unmatched // "-"] | join(" ")' "function mapped file executable - -"
+}
+
 @test "symbols and files of libraries that take each other's place" {
 	cp "$W/libswapa.so" "$W/libswapb.so" "$T"
 	gp_ok -e cpu-clock -F 499 --filter 'stack has "alpha_burn"' \

@@ -66,6 +66,7 @@ has_data()
 	word_hits 'ip in "store_odd"' 48
 	word_hits 'ip in DSO "states"' 72
 	word_hits 'ip >= 0x8000000000000000' "$KERNEL"
+	word_hits 'ip in DSO "[kernel]"' "$KERNEL"
 }
 
 @test "any frame of the stack" {
@@ -116,6 +117,11 @@ has_data()
 	gp -e "$MEM" --filter 'random 0.5' -- "$STATES"
 	assert_done
 	within "$(field .kept)" 97 0.5
+	holds '.kept == .terms[0].true and .filtered == .terms[0].false'
+	gp -e "$MEM" --filter '!random 0.5' -- "$STATES"
+	assert_done
+	within "$(field .kept)" 97 0.5
+	holds '.kept == .terms[0].false and .filtered == .terms[0].true'
 }
 
 @test "period, time and elapsed time" {
@@ -131,6 +137,13 @@ has_data()
 	# `states` burns so long before its first call
 	gp_ok -e "$MEM" --filter 'time > 200ms' -- "$STATES" -p 300
 	is .kept 97
+	# some before a moment, some after it
+	split 'time > 700ms' -- "$W/spin" -t 1500
+	split "time > $(awk '{ printf "%.0f", ($1 + 3) * 1e9 }' /proc/uptime)" -- "$W/spin" -t 5000
+	# how many faults a sample stands for is the kernel's affair, if their rate is ours
+	gp_ok -e page-faults -F 50 --filter 'period == 1' -e page-faults -F 50 --filter '!(period == 1)' \
+		-- "$W/forker" -n 50
+	holds '.events | all(.kept > 0 and .filtered > 0 and .seen == .kept + .filtered)'
 }
 
 @test "pid, tid and ppid" {
@@ -150,21 +163,78 @@ has_data()
 	is '.events[2].kept' 97
 }
 
+# of_two FILTER: of two processes that do the same, $FIRST and $SECOND, FILTER is about one
+of_two()
+{
+	local expr
+
+	printf '#!/bin/sh\n"%s" "$@"\nexit $?\n' "$STATES" >"$T/parent"
+	chmod +x "$T/parent"
+	wl a "$STATES"
+	wl b "$T/parent"
+	FIRST=$(wl_pid a)
+	SECOND=$(xargs <"/proc/$(wl_pid b)/task/$(wl_pid b)/children")
+	PARENT=$(wl_pid b)
+	expr=$(eval "echo \"$1\"")
+	gp_start -p "$FIRST,$SECOND" -e "$MEM" --filter "$expr" -e "$MEM" --filter "!($expr)"
+	wl_go a
+	wl_go b
+	wl_wait a
+	wl_wait b
+	gp_wait
+	assert_done
+	holds '.events | all(.seen == 194 and .kept == 97 and .filtered == 97)'
+	is .late 0
+	rm -f "$T"/[ab].* "$T/ready"
+}
+
+@test "one of two processes, by pid, tid and parent" {
+	on_function
+	of_two 'pid == $FIRST'
+	of_two 'pid in {1, $SECOND}'
+	of_two 'tid == $FIRST'
+	of_two 'ppid == $PARENT'
+	of_two 'pid under $PARENT'
+}
+
 @test "addresses of page faults" {
 	gp_ok -e page-faults -c 1 \
-		--filter 'addr >= 0x600000000000 && addr < 0x600000028000' -- "$STATES"
-	is .kept 40
+		--filter 'addr >= 0x600000000000 && addr < 0x600000028000' \
+		-e page-faults --filter '!(addr >= 0x600000000000 && addr < 0x600000028000)' -- "$STATES"
+	is '.events[0].kept' 40
+	is '.events[1].filtered' 40
+	holds '.events[1].kept >= 57'
 	gp_ok -e page-faults -c 1 --filter 'addr in 0x600000000000..0x600000060fff' -- "$STATES"
 	is .kept 97
 }
 
 @test "what only the kernel's own sample has" {
+	local filter bit PAGES=0x610000000000..0x61000fffffff
+
 	has_data || skip "no bpf_cast_to_kern_ctx"
 	on_word
 	word_hits 'data_pgsz == 4K' "$ALL"
 	word_hits 'phys_addr != 0' "$ALL"
 	word_hits 'code_pgsz == 4K' 72
 	word_hits 'id != 0' "$ALL"
+	# pages that were there before they were written to, and others: each fault is one sample
+	for filter in 'phys_addr != 0' 'data_pgsz == 4K'; do
+		gp_ok -e page-faults -c 1 --filter "addr in $PAGES && $filter" \
+			-e page-faults --filter "addr in $PAGES && !($filter)" -- "$W/cowfaults"
+		is '.events[0].kept' 29
+		holds '.events[1].kept >= 31 and .terms[2].true == .events[0].kept + .events[1].kept'
+	done
+	# each CPU has an event of its own, and the next number
+	on_function
+	for ((bit = 1; bit < 256; bit *= 2)); do
+		gp -e "$MEM" --filter "id & $bit" -- "$STATES"
+		assert_identity
+		is .seen 97
+		[[ $(field .kept) =~ ^(44|53)$ ]] && break
+	done
+	[ "$bit" -lt 256 ] || fail "all have one id"
+	hits "id & $bit || !(id & $bit)" 97
+	on_word
 	word_hits 'addr == 0x'"$(nm "$STATES" | awk '$3 == "word" { print $1 }')" "$ALL"
 }
 
@@ -206,7 +276,35 @@ has_data()
 		$W/spin -j 100 -t 500; $W/spin -t 1200"
 }
 
-@test "idle is a term like another, and includes idle ticks" {
+# rests FILTERS...: machine-wide, at each change of threads, while somebody sleeps often
+rests()
+{
+	gp_start -a "$@"
+	"$W/idlegate" -n 400 -b 1000 -s >/dev/null
+	gp_stop
+	assert_identity
+}
+
+# Whenever a CPU that has had nothing to do gets something, the sample is the idle task's. Where
+# others keep the CPUs busy that may take a while.
+@test "idle CPUs, and others: idle ticks are included, and told apart" {
+	local try on=(-e context-switches -c 1 --filter)
+
+	for try in {1..30}; do
+		rests "${on[@]}" idle "${on[@]}" '!idle'
+		holds '.idle == 0 and (.events | all(.seen == .kept + .filtered))'
+		holds '.terms[0].true == .events[0].kept and .terms[0].false == .events[0].filtered'
+		holds '.terms[1].true == .events[1].filtered and .terms[1].false == .events[1].kept'
+		[ "$(samples '^swapper/')" -eq "$(field '.events[0].kept')" ] || fail "not the idle task's"
+		[ "$(field '.events[0].kept')" -lt 10 ] || break
+	done
+	holds '.events | all(.kept > 0 and .filtered > 0)'
+	# one sample, asked twice
+	rests "${on[@]}" 'idle || !idle'
+	holds '.filtered == 0 and .terms[0].false == .terms[1].false and .terms[1].true == 0'
+	rests "${on[@]}" '!idle && idle'
+	holds '.kept == 0 and .terms[0].false == .terms[1].false and .terms[1].true == 0'
+	# the clock, too
 	gp_ok -a -e cpu-clock -F 199 --filter '!idle || idle' 1
 	is .idle 0
 }
