@@ -378,8 +378,8 @@ static void print_terms(FILE *f, const struct account *a)
 			"");
 		fprintf(f, "  true %*s", yes, human_count(buf, t->yes));
 		fprintf(f, "  false %*s", no, human_count(buf, t->no));
-		if (t->unmatched)
-			fprintf(f, "  (there was no %s of this name)", t->unmatched);
+		if (t->note)
+			fprintf(f, "  (%s)", t->note);
 		putc('\n', f);
 	}
 	if (a->late_kept || a->late_filtered || a->late_unknown) {
@@ -542,8 +542,8 @@ static void json_terms(struct json *j, const struct account *a)
 		number(j, "true", t->yes);
 		number(j, "false", t->no);
 		number(j, "late", t->late);
-		if (t->unmatched)
-			string(j, "unmatched", t->unmatched);
+		if (t->note)
+			string(j, "note", t->note);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -47,7 +47,7 @@ struct account_term {
 	size_t event; /* its number */
 	uint64_t yes, no;
 	uint64_t late; /* asked by the kernel in vain, where the rest decided all the same */
-	const char *unmatched; /* what it names and was nowhere, in words; NULL: it was there */
+	const char *note; /* why it could not be true, in words, or NULL */
 };
 
 /* One of several events, or the only one, of a tool with filters. */

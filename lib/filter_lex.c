@@ -104,6 +104,8 @@ struct filter_token filter_lex(const char *s)
 		if (!strncmp(s, signs[i].text, n))
 			return token(signs[i].kind, s, n);
 	}
+	if (*s == '=' && s[1] == '~')
+		return bad(s, 2, "'=~': write ~");
 	if (*s == '=')
 		return bad(s, 1, "a single '=': write ==");
 	if (*s == '|')

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "filter_glob.h"
 #include "filter_place.h"
@@ -384,6 +385,10 @@ static void refuse_word(struct filter_parser *p)
 	if (p->token.bytes < sizeof(name)) {
 		memcpy(name, p->token.at, p->token.bytes);
 		n = filter_words_near(name, near, 3);
+	}
+	if (!strcasecmp(name, "not")) {
+		filter_parser_refuse(p, p->token.at, "'%s': write !", name);
+		return;
 	}
 	sb_init(&list);
 	for (size_t i = 0; i < n; i++)

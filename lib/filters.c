@@ -12,6 +12,7 @@
 
 #include "filter_check.h"
 #include "filter_parse.h"
+#include "filter_place.h"
 #include "filter_print.h"
 #include "kallsyms.h"
 #include "sample.h"
@@ -102,6 +103,22 @@ static int add_ask(struct filters *fs, struct opts *o, const struct host *host,
 	return 0;
 }
 
+/* Says what was said about the option -X at the place in the filter that led to it. */
+static void place(const struct filter_expr *expr, const struct filter_leaf *leaf, size_t skipped,
+		  struct failure *f)
+{
+	const char *at = expr->text + leaf->offset;
+	struct strbuf sb;
+
+	sb_init(&sb);
+	filter_place_begin(&sb, expr->text, at);
+	sb_adds(&sb, f->text + skipped);
+	filter_place_end(&sb, expr->text, at);
+	if (!sb.err)
+		failure_set(f, f->exit_code, 0, "%s", sb_str(&sb));
+	sb_release(&sb);
+}
+
 static int make_event(struct filters *fs, size_t i, struct opts *o, const struct host *host,
 		      struct failure *f)
 {
@@ -128,6 +145,10 @@ static int make_event(struct filters *fs, size_t i, struct opts *o, const struct
 		size_t bit;
 
 		err = add_ask(fs, o, host, &e->plan->asks[j], &bit, f);
+		if (err && e->plan->asks[j].ask == FILTER_ASK_CGROUP_UNDER &&
+		    !strncmp(f->text, "-G", 2))
+			place(e->expr, e->expr->terms[e->plan->asks[j].term],
+			      strcspn(f->text, ":") + 2, f);
 		if (!err)
 			e->bits.bit[e->plan->asks[j].term] =
 				fs->asks[bit].ask == FILTER_ASK_INSIDE ? fs->asks[bit].gate : bit;
@@ -169,6 +190,35 @@ int filters_make(struct opts *o, const struct host *host, struct filters *out, s
 	}
 	*out = fs;
 	return 0;
+}
+
+void filters_place_gate(const struct filters *fs, struct failure *f)
+{
+	static const char option[] = "-g: ";
+	const struct filter_expr *expr = NULL;
+	const struct filter_leaf *leaf = NULL;
+	struct failure typed = *f;
+	size_t n = 0;
+
+	if (strncmp(f->text, option, sizeof(option) - 1))
+		return;
+	for (size_t i = 0; i < fs->n_events; i++) {
+		const struct filter_expr *e = fs->events[i].expr;
+
+		for (size_t j = 0; e && j < e->n_terms; j++) {
+			if (e->terms[j]->op != FILTER_OP_ASK ||
+			    e->terms[j]->ask != FILTER_ASK_INSIDE)
+				continue;
+			expr = e;
+			leaf = e->terms[j];
+			n++;
+		}
+	}
+	if (n == 1)
+		place(expr, leaf, sizeof(option) - 1, f);
+	else if (n)
+		failure_set(f, f->exit_code, 0, "filter, inside: %s",
+			    typed.text + sizeof(option) - 1);
 }
 
 void filters_release(struct filters *fs)

@@ -58,6 +58,12 @@ int filters_make(struct opts *o, const struct host *host, struct filters *out, s
 void filters_release(struct filters *fs);
 
 /*
+ * The plan has failed: if it was about the option -g, which nobody has typed, *f is made to speak
+ * of the `inside` that has led to it.
+ */
+void filters_place_gate(const struct filters *fs, struct failure *f);
+
+/*
  * Checks that the plan's events and this kernel have what is asked for, and changes the plan to
  * make it so: sample types, stacks, idle ticks. fs must outlive the plan.
  */

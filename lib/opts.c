@@ -365,6 +365,10 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 		if (o->duration_ns)
 			return bad(f, "argument", arg, -EINVAL,
 				   "a second DURATION; a command goes behind '--'");
+		if (o->n_events && o->events[o->n_events - 1].filter && strpbrk(arg, "=<>~&|!\""))
+			return bad(f, "argument", arg, -EINVAL,
+				   "a filter is one word for the shell: put it in quotes, as in "
+				   "--filter 'comm == \"nginx\"'");
 		return set_duration(&o->duration_ns, "DURATION", arg, f);
 	default:
 		return -ENOENT;

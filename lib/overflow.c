@@ -287,22 +287,42 @@ static void account_event(struct overflow *o, size_t i, const struct tick_counte
 	};
 }
 
-/* What a term names that nothing has matched: a slip of the pen, most likely. */
-static const char *unmatched(const struct overflow *o, size_t event, size_t i)
+/* Nothing has the name that a term is about: a slip of the pen, most likely. */
+static const char *unmatched(const struct overflow *o, const struct filters_event *fe, size_t i)
+{
+	size_t bit = fe->bits.bit[i];
+
+	if (!o->tables || filter_tables_matches(o->tables, bit))
+		return NULL;
+	switch (fe->plan->program.terms[i].field) {
+	case FILTER_ASK_IP_SYMBOL:
+		return strpbrk(o->filters->asks[bit].name, "*?")
+			       ? "there was no function of just this name: it is no glob here"
+			       : "there was no function of this name";
+	case FILTER_ASK_STACK:
+		return "there was no function of this name";
+	case FILTER_ASK_IP_DSO:
+		return "there was no mapped file of this name";
+	case FILTER_ASK_EXE:
+		return "there was no executable of this name";
+	default:
+		return NULL;
+	}
+}
+
+/* Why a term could not be true, or NULL. */
+static const char *note_on(const struct overflow *o, size_t event, size_t i)
 {
 	const struct filters_event *fe = &o->filters->events[event];
 	const struct filter_term *term = &fe->plan->program.terms[i];
 
-	if (!o->tables || term->op != FILTER_OP_ASK)
-		return NULL;
-	if (term->field != FILTER_ASK_IP_SYMBOL && term->field != FILTER_ASK_STACK &&
-	    term->field != FILTER_ASK_IP_DSO && term->field != FILTER_ASK_EXE)
-		return NULL;
-	if (filter_tables_matches(o->tables, fe->bits.bit[i]))
-		return NULL;
-	return term->field == FILTER_ASK_IP_DSO ? "mapped file"
-	       : term->field == FILTER_ASK_EXE	? "executable"
-						: "function";
+	if (term->op == FILTER_OP_ASK)
+		return unmatched(o, fe, i);
+	/* Its timer is an interrupt like others. */
+	if (term->op == FILTER_OP_NUMBER && term->field == FILTER_F_IRQS_OFF &&
+	    o->plan->events[event].spec.is_clock)
+		return "a clock has no tick while interrupts are off";
+	return NULL;
 }
 
 int overflow_account(struct overflow *o, struct session *s, struct account *a)
@@ -331,7 +351,7 @@ int overflow_account(struct overflow *o, struct session *s, struct account *a)
 				.no = counts.answers[FILTER_FALSE][j] +
 				      late->answers[FILTER_FALSE][j],
 				.late = counts.answers[FILTER_LATE][j],
-				.unmatched = unmatched(o, i, j),
+				.note = note_on(o, i, j),
 			};
 		}
 	}

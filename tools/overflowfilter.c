@@ -193,6 +193,8 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 
 	catch_signals(&waiting);
 	err = plan_make(o, host, plan_tgid, &plan, f);
+	if (err)
+		filters_place_gate(filters, f);
 	if (!err)
 		err = filters_apply(filters, &plan, f);
 	if (!err)

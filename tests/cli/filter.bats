@@ -53,12 +53,26 @@ caret()
 	refuses 2 '--emit chain and both need --perf-data FILE' --filter user --emit chain
 	refuses 2 '--perf-data is about the kernel.s samples' --filter user --perf-data x
 	refuses 2 '--scope is about a gate' --filter user --scope cpu
+	refuses 2 "argument '==': a filter is one word for the shell: .*in quotes" --filter comm == x
 }
 
 @test "what this kernel or event does not have names what is missing" {
 	refuses 3 'filter, column 9: weight > 1 needs (PERF_SAMPLE_WEIGHT|the kernel)' \
 		-e cpu-clock --filter 'user && weight > 1' -a 1
 	refuses 3 'filter, column 1: addr > 1 needs ' -e cpu-clock --filter 'addr > 1' -a 1
+}
+
+@test "what a filter names and is not there is shown in the filter" {
+	refuses 1 'filter, column 9: no function .nothing. in ' -a --filter 'user && inside "u:/bin/true:nothing"' 1
+	[ "$(sed -n 3p "$T/err")" = "          ^" ]
+	refuses 1 'filter, inside: no function .nothing. in ' -a \
+		--filter 'inside "syscall:read" || inside "u:/bin/true:nothing"' 1
+	grep -q ' cgroup2 ' /proc/mounts || return 0
+	refuses 1 'filter, column 9: cannot open the cgroup .*nothing-of-this' -a \
+		--filter 'user && cgroup under "/nothing-of-this"' 1
+	[ "$(sed -n 3p "$T/err")" = "          ^" ]
+	refuses 2 "filter, column 11: there is no cgroup '/nothing-of-this'" -a \
+		--filter 'cgroup == "/nothing-of-this"' 1
 }
 
 @test "--explain runs nothing, and --dry-run is the same" {

@@ -51,6 +51,22 @@ known()
 	holds '.events | all(.kept > 0 and .filtered > 0)'
 }
 
+@test "a call that is its function's last instruction is that function's" {
+	wl o "$W/oddcalls" -b 500 noreturn
+	gp_start -p "$(wl_pid o)" -e cpu-clock -F 499 --filter 'stack has "last_call"' \
+		-e cpu-clock -F 499 --filter 'stack has "next_one"'
+	wl_go o
+	wl_wait o
+	gp_wait
+	assert_done
+	is .late 0
+	holds '.events[0].kept > .events[0].seen / 2 and .events[1].kept == 0'
+	# and as user space sees it
+	gp_ok -e cpu-clock -F 499 --filter 'stack has "last_call"' \
+		-e cpu-clock -F 499 --filter 'stack has "next_one"' -- "$W/oddcalls" -b 500 noreturn
+	holds '.late_kept > 0 and .events[0].kept > .events[0].seen / 2 and .events[1].kept == 0'
+}
+
 @test "a process that has just begun is decided late, to the same effect" {
 	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
 	on_function
@@ -73,7 +89,11 @@ known()
 	assert_says 'stack has "brun" .*\(there was no function of this name\)'
 	assert_says 'ip in DSO "libnothing\*" .*\(there was no mapped file of this name\)'
 	assert_says 'exe ~ "\*/nothing" .*\(there was no executable of this name\)'
-	is '[.terms[] | .unmatched // "-"] | join(" ")' "function mapped file executable - -"
+	is '[.terms[] | has("note")] | map(tostring) | join(" ")' "true true true false false"
+	gp -e cpu-clock -F 499 --filter 'ip in "bur*" || irqs_off || ip in "burn"' -- "$W/spin" -t 300
+	assert_done
+	assert_says 'ip in "bur\*" .*\(there was no function of just this name: it is no glob here\)'
+	assert_says 'irqs_off .*\(a clock has no tick while interrupts are off\)'
 }
 
 @test "symbols and files of libraries that take each other's place" {
