@@ -378,6 +378,8 @@ static void print_terms(FILE *f, const struct account *a)
 			"");
 		fprintf(f, "  true %*s", yes, human_count(buf, t->yes));
 		fprintf(f, "  false %*s", no, human_count(buf, t->no));
+		if (t->late)
+			fprintf(f, "  late %s", human_count(buf, t->late));
 		if (t->note)
 			fprintf(f, "  (%s)", t->note);
 		putc('\n', f);

@@ -15,13 +15,17 @@ static const char *spell(const char *path)
 	return strcmp(path, "-") ? path : "standard output";
 }
 
+static int cannot_write(const char *option, const char *path, int err, struct failure *f)
+{
+	return failure_set(f, EXIT_RUN, err, "%s: cannot write to %s: %s", option, spell(path),
+			   strerror(-err));
+}
+
 static int open_one(const char *option, const char *path, struct outfile **of, struct failure *f)
 {
 	int err = path ? outfile_open(path, of) : 0;
 
-	return err ? failure_set(f, EXIT_RUN, err, "%s: cannot write to %s: %s", option,
-				 spell(path), strerror(-err))
-		   : 0;
+	return err ? cannot_write(option, path, err, f) : 0;
 }
 
 int outputs_open(struct outputs *out, const struct opts *opts, bool folded, struct failure *f)
@@ -64,9 +68,7 @@ static int commit_one(const char *option, const char *path, struct outfile **of,
 	int err = *of ? outfile_commit(*of) : 0;
 
 	*of = NULL;
-	return err ? failure_set(f, EXIT_RUN, err, "%s: cannot write to %s: %s", option,
-				 spell(path), strerror(-err))
-		   : 0;
+	return err ? cannot_write(option, path, err, f) : 0;
 }
 
 int outputs_commit(struct outputs *out, struct account *a, outputs_json_fn write_json, int code,
@@ -90,6 +92,23 @@ int outputs_commit(struct outputs *out, struct account *a, outputs_json_fn write
 	if (summary_err && !err)
 		a->exit_code = EXIT_RUN;
 	return err ? err : summary_err;
+}
+
+int outputs_failed(const struct outputs *out, int err, struct failure *f)
+{
+	const struct {
+		const char *option, *path;
+		struct outfile *of;
+	} all[] = {
+		{"-o", folded_path(out->opts), out->folded},
+		{"--samples", out->opts->samples, out->samples},
+		{"--perf-data", out->opts->perf_data, out->perf_data},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].of && ferror(outfile_stream(all[i].of)))
+			return cannot_write(all[i].option, all[i].path, err, f);
+	return err;
 }
 
 void outputs_abort(struct outputs *out)

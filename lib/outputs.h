@@ -38,6 +38,12 @@ typedef int (*outputs_json_fn)(FILE *f, const struct account *a);
 int outputs_commit(struct outputs *out, struct account *a, outputs_json_fn write_json, int code,
 		   struct failure *f);
 
+/*
+ * Something has failed with err, a negative errno: if it was the writing, *f names the output that
+ * could not be written. Returns err.
+ */
+int outputs_failed(const struct outputs *out, int err, struct failure *f);
+
 /* Drops what was not committed. */
 void outputs_abort(struct outputs *out);
 

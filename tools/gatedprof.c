@@ -107,8 +107,10 @@ static int finish(struct session *s, struct collect *c, const struct plan *plan,
 	err = collect_write(c, outputs_folded(out), NULL);
 	if (!err)
 		err = collect_account(c, &a, session_gates(s));
-	if (err)
-		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
+	if (err) {
+		failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
+		return outputs_failed(out, err, f);
+	}
 	verdict(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet) {

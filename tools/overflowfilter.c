@@ -107,8 +107,10 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 		err = collect_account(r->collect, &a, session_gates(s));
 	if (!err)
 		err = overflow_account(r->overflow, s, &a);
-	if (err)
-		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
+	if (err) {
+		failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
+		return outputs_failed(out, err, f);
+	}
 	verdict(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet)
@@ -230,6 +232,8 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 		err = watch(s, o, &waiting, f);
 	if (!err)
 		err = session_stop(s, f);
+	if (err)
+		outputs_failed(&out, err, f);
 	command_end(&command);
 	if (!err)
 		err = finish(s, &r, &plan, &out, f);

@@ -76,6 +76,19 @@ ends()
 	done
 }
 
+@test "a disk that fills up while it is written to: the output is named, and nothing is left" {
+	local out
+
+	disk 64k
+	for out in --samples --perf-data; do
+		set -- -F 1999 --filter 'comm == "spin"' -o "$T/out.folded"
+		[ $out = --samples ] || set -- "$@" --emit both
+		ends 1 "^overflowfilter: $out: cannot write to $T/disk/x: No space left on device" \
+			"$OF" "$@" $out "$T/disk/x" -- "$W/spin" -t 1500
+		[ -z "$(ls -A "$T/disk")" ] || fail "$out: left $(ls -A "$T/disk")"
+	done
+}
+
 @test "glitchrec: a disk that fills up, and has room again" {
 	local n
 

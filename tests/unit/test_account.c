@@ -132,6 +132,49 @@ static void several_gates(void **state)
 		"gatedprof: gate k:f: 0 kept; opened 0 times for 0 s; 0 unbalanced, 0 recovered\n");
 }
 
+/* Terms in columns; what was asked in vain, and why one could not be true, is said behind. */
+static void terms(void **state)
+{
+	const struct account_term t[] = {
+		{.text = "user", .yes = 1200, .no = 7},
+		{.text = "stack has \"x\"", .no = 1100, .late = 100, .note = "why"},
+		{.text = "exe == \"/a\"", .yes = 3, .late = 1000, .event = 1},
+	};
+	const struct account_event e[] = {
+		{.event = "cpu-clock", .seen = 1207, .kept = 0},
+		{.event = "page-faults", .seen = 1, .kept = 1},
+	};
+	struct account a = {.tool = "overflowfilter",
+			    .seen = 1208,
+			    .kept = 1,
+			    .filtered = 1207,
+			    .terms = t,
+			    .n_terms = 2,
+			    .events = e,
+			    .n_events = 1,
+			    .late_kept = 1,
+			    .late_filtered = 1000};
+
+	(void)state;
+	expect_summary(&a, "overflowfilter: 1 kept of 1,208 samples (1,207 filtered, 0 lost)\n"
+			   "overflowfilter:   user           true 1,200  false     7\n"
+			   "overflowfilter:   stack has \"x\"  true     0  false 1,100  late 100  "
+			   "(why)\n"
+			   "overflowfilter: 1,001 late, decided after the kernel: 1 kept, "
+			   "1,000 filtered\n");
+	a.n_terms = 3;
+	a.n_events = 2;
+	a.late_kept = a.late_filtered = 0;
+	expect_summary(&a,
+		       "overflowfilter: 1 kept of 1,208 samples (1,207 filtered, 0 lost)\n"
+		       "overflowfilter: cpu-clock: 0 kept of 1,207 samples\n"
+		       "overflowfilter:   user           true 1,200  false     7\n"
+		       "overflowfilter:   stack has \"x\"  true     0  false 1,100  late 100  "
+		       "(why)\n"
+		       "overflowfilter: page-faults: 1 kept of 1 sample\n"
+		       "overflowfilter:   exe == \"/a\"    true     3  false     0  late 1,000\n");
+}
+
 static void what_went_wrong(void **state)
 {
 	static const struct account_lost causes[] = {
@@ -381,11 +424,12 @@ static void json_full_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(identity),	   cmocka_unit_test(one_gate),
-		cmocka_unit_test(no_gate),	   cmocka_unit_test(several_gates),
-		cmocka_unit_test(what_went_wrong), cmocka_unit_test(unsymbolized),
-		cmocka_unit_test(broken_stacks),   cmocka_unit_test(json_whole),
-		cmocka_unit_test(unwound),	   cmocka_unit_test(json_full_disk),
+		cmocka_unit_test(identity),	  cmocka_unit_test(one_gate),
+		cmocka_unit_test(no_gate),	  cmocka_unit_test(several_gates),
+		cmocka_unit_test(terms),	  cmocka_unit_test(what_went_wrong),
+		cmocka_unit_test(unsymbolized),	  cmocka_unit_test(broken_stacks),
+		cmocka_unit_test(json_whole),	  cmocka_unit_test(unwound),
+		cmocka_unit_test(json_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
