@@ -584,7 +584,7 @@ static int on_ksymbol(struct filter_tables *t, const struct ring_event *ev)
 	int err;
 
 	/* What has gone may still be running: it keeps its name until something else is there. */
-	if (ev->ksymbol.unregister || end <= start)
+	if (ev->ksymbol.unregister)
 		return 0;
 	asks = asks_of_symbol(t, ev->ksymbol.name);
 	err = unname_kernel(t, start, end);

@@ -233,7 +233,9 @@ of_two()
 		[[ $(field .kept) =~ ^(44|53)$ ]] && break
 	done
 	[ "$bit" -lt 256 ] || fail "all have one id"
-	hits "id & $bit || !(id & $bit)" 97
+	holds '.kept == .terms[0].true and .filtered == .terms[0].false'
+	gp -e "$MEM" --filter "!(id & $bit)" -- "$STATES"
+	holds '.seen == 97 and .kept == .terms[0].false and .filtered == .terms[0].true'
 	on_word
 	word_hits 'addr == 0x'"$(nm "$STATES" | awk '$3 == "word" { print $1 }')" "$ALL"
 }

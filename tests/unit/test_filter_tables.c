@@ -424,12 +424,15 @@ static void kernel_functions_that_come(void **state)
 	is_at(x, fresh + 16, 0);
 	is_at(x, MARKED, 1);
 	/* what has gone may still be running */
+	calls = x->kernel.calls;
 	announce(x, fresh, 16, "marked", true);
 	is_at(x, fresh, 1);
-	/* what is about nothing is not handed out */
-	calls = x->kernel.calls;
-	announce(x, fresh - 0x1000, 16, "whatever", false);
-	is_at(x, fresh - 0x1000, 0);
+	/* what is about nothing is not handed out, and takes nothing from its neighbours */
+	announce(x, fresh + 16, 16, "whatever", false);
+	announce(x, fresh - 16, 16, "whatever", false);
+	is_at(x, fresh - 1, 0);
+	is_at(x, fresh, 1);
+	is_at(x, fresh + 16, 0);
 	assert_int_equal(x->kernel.calls, calls);
 }
 
