@@ -140,9 +140,10 @@ has_data()
 	# some before a moment, some after it
 	split 'time > 700ms' -- "$W/spin" -t 1500
 	split "time > $(awk '{ printf "%.0f", ($1 + 3) * 1e9 }' /proc/uptime)" -- "$W/spin" -t 5000
-	# how many faults a sample stands for is the kernel's affair, if their rate is ours
-	gp_ok -e page-faults -F 50 --filter 'period == 1' -e page-faults -F 50 --filter '!(period == 1)' \
-		-- "$W/forker" -n 50
+	# the first sample of an event with a rate stands for one hit, others for as many as there are
+	MEM="mem:0x$(nm "$W/hot" | awk '$3 == "tap" { print $1 }'):x"
+	gp_ok -e "$MEM" -F 50 --filter 'period == 1' -e "$MEM" --filter '!(period == 1)' \
+		-- "$W/hot" -t 1000
 	holds '.events | all(.kept > 0 and .filtered > 0 and .seen == .kept + .filtered)'
 }
 

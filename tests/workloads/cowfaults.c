@@ -32,6 +32,7 @@ int main(int argc, char **argv)
 	wl_init(&wl, "");
 	while ((c = getopt(argc, argv, WL_OPTS)) != -1)
 		wl_option(&wl, c, optarg);
+	wl_no_more(&wl, argc);
 	if (!file || ftruncate(fileno(file), N_THERE * PAGE_BYTES))
 		wl_die("tmpfile");
 	map_at(THERE, N_THERE, fileno(file));
