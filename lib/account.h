@@ -46,7 +46,7 @@ struct account_term {
 	const char *text;
 	size_t event; /* its number */
 	uint64_t yes, no;
-	uint64_t late; /* asked by the kernel in vain, where the rest decided all the same */
+	uint64_t late;	  /* asked by the kernel in vain, where the rest decided all the same */
 	const char *note; /* why it could not be true, in words, or NULL */
 };
 

@@ -107,10 +107,11 @@ static int finish(struct session *s, struct collect *c, const struct plan *plan,
 	err = collect_write(c, outputs_folded(out), NULL);
 	if (!err)
 		err = collect_account(c, &a, session_gates(s));
-	if (err) {
-		failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
-		return outputs_failed(out, err, f);
-	}
+	if (err)
+		return outputs_failed(out,
+				      failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s",
+						  strerror(-err)),
+				      f);
 	verdict(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet) {

@@ -107,10 +107,11 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 		err = collect_account(r->collect, &a, session_gates(s));
 	if (!err)
 		err = overflow_account(r->overflow, s, &a);
-	if (err) {
-		failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
-		return outputs_failed(out, err, f);
-	}
+	if (err)
+		return outputs_failed(out,
+				      failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s",
+						  strerror(-err)),
+				      f);
 	verdict(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet)
