@@ -145,7 +145,7 @@ static int make_event(struct filters *fs, size_t i, struct opts *o, const struct
 		size_t bit;
 
 		err = add_ask(fs, o, host, &e->plan->asks[j], &bit, f);
-		if (err && e->plan->asks[j].ask == FILTER_ASK_CGROUP_UNDER &&
+		if (err && f && e->plan->asks[j].ask == FILTER_ASK_CGROUP_UNDER &&
 		    !strncmp(f->text, "-G", 2))
 			place(e->expr, e->expr->terms[e->plan->asks[j].term],
 			      strcspn(f->text, ":") + 2, f);

@@ -108,10 +108,7 @@ static int finish(struct session *s, struct collect *c, const struct plan *plan,
 	if (!err)
 		err = collect_account(c, &a, session_gates(s));
 	if (err)
-		return outputs_failed(out,
-				      failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s",
-						  strerror(-err)),
-				      f);
+		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
 	verdict(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet) {
@@ -193,6 +190,8 @@ static int run(const struct opts *o, struct failure *f)
 	command_end(&command);
 	if (!err)
 		err = finish(s, c, &plan, &out, f);
+	if (err)
+		outputs_failed(&out, err, f);
 	if (!o->quiet && command_failed(&command, outcome, sizeof(outcome)))
 		fprintf(stderr, TOOL ": %s %s\n", o->command[0], outcome);
 out:

@@ -99,8 +99,8 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 	session_account(s, &a);
 	err = r->chain ? chain_finish(r->chain, a.chained) : 0;
 	if (err)
-		return failure_set(f, EXIT_RUN, err, "cannot write %s: %s", plan->opts->perf_data,
-				   strerror(-err));
+		return failure_set(f, EXIT_RUN, err, "--perf-data: cannot write to %s: %s",
+				   plan->opts->perf_data, strerror(-err));
 	if (plan->opts->emit & OPTS_EMIT_OWN)
 		err = collect_write(r->collect, outputs_folded(out), NULL);
 	if (!err)
@@ -108,10 +108,7 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 	if (!err)
 		err = overflow_account(r->overflow, s, &a);
 	if (err)
-		return outputs_failed(out,
-				      failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s",
-						  strerror(-err)),
-				      f);
+		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
 	verdict(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet)
@@ -153,7 +150,8 @@ static int scan(struct run *r, const char *perf_data, struct failure *f)
 	if (collect_scan(r->collect, "/proc", clock_now_ns()))
 		return failure_nomem(f);
 	err = r->chain ? chain_scan(r->chain) : 0;
-	return err ? failure_set(f, EXIT_RUN, err, "cannot write %s: %s", perf_data, strerror(-err))
+	return err ? failure_set(f, EXIT_RUN, err, "--perf-data: cannot write to %s: %s", perf_data,
+				 strerror(-err))
 		   : 0;
 }
 
@@ -233,11 +231,11 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 		err = watch(s, o, &waiting, f);
 	if (!err)
 		err = session_stop(s, f);
-	if (err)
-		outputs_failed(&out, err, f);
 	command_end(&command);
 	if (!err)
 		err = finish(s, &r, &plan, &out, f);
+	if (err)
+		outputs_failed(&out, err, f);
 	if (!o->quiet && command_failed(&command, outcome, sizeof(outcome)))
 		fprintf(stderr, TOOL ": %s %s\n", o->command[0], outcome);
 out:
