@@ -171,6 +171,15 @@ int filters_make(struct opts *o, const struct host *host, struct filters *out, s
 				   any ? "--object and --filter exclude each other: the object "
 					 "decides"
 				       : "--object is for one event: -e is given more than once");
+	if (o->object && (o->explain || o->reorder))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "%s is about a filter: the object's handler has none",
+				   o->explain ? "--explain" : "--reorder");
+	if (any && o->n_gates)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-g is for the handler of an --object: a filter asks for a gate "
+				   "by inside \"%s\"",
+				   o->gates[0].spec.text);
 	if (!any && !o->object)
 		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
 				   "no filter: say what to keep with --filter EXPR, as in "

@@ -53,6 +53,8 @@ caret()
 	refuses 2 '--emit chain and both need --perf-data FILE' --filter user --emit chain
 	refuses 2 '--perf-data is about the kernel.s samples' --filter user --perf-data x
 	refuses 2 '--scope is about a gate' --filter user --scope cpu
+	refuses 2 '-g is for the handler of an --object: .* inside "syscall:read"' \
+		--filter user -g syscall:read 1
 	refuses 2 "argument '==': a filter is one word for the shell: .*in quotes" --filter comm == x
 }
 

@@ -126,6 +126,8 @@ refused()
 	refused 2 "--object and --filter exclude each other" --object "$E/tenth.bpf.o" --filter user
 	refused 2 "--object is for one event" -e cpu-clock -e task-clock --object "$E/tenth.bpf.o"
 	refused 2 "--set is for variables of an --object" --filter user --set a=1
+	refused 2 "--explain is about a filter" --object "$E/tenth.bpf.o" --explain
+	refused 2 "--reorder is about a filter" --object "$E/tenth.bpf.o" --reorder
 	refused 2 "no variable 'evry'; nearest: every" --object "$E/tenth.bpf.o" --set evry=1
 	refused 1 "it calls samplegate_" --object "$E/heartbeat.bpf.o"
 	refused 1 "No such file" --object "$T/nothing.o"

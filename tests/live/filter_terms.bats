@@ -320,6 +320,26 @@ rests()
 	hits '(comm == "changed" || prio == 125) && !(uid == 4343)' 53
 }
 
+@test "64 terms" {
+	local i others=''
+
+	on_function
+	for ((i = 1; i < 64; i++)); do
+		others+="pid == $i || "
+	done
+	gp_ok -e "$MEM" --filter "${others}comm == \"changed\"" -- "$STATES"
+	is .kept 41
+	is '.terms | length' 64
+	holds '.terms | all(.[:-1][]; .true == 0 and .false == 97)'
+	others=''
+	for ((i = 1; i < 64; i++)); do
+		others+="!stack has \"path_b${i}\" && "
+	done
+	gp_ok -e "$MEM" --filter "${others}stack has \"path_a\"" -- "$STATES"
+	is .kept 49
+	holds '.terms | all(.[:-1][]; .true == 0 and .false == 97)'
+}
+
 @test "terms are asked from left to right, and only as far as needed" {
 	on_function
 	gp_ok -e "$MEM" --filter 'comm == "changed" && policy == batch' -- "$STATES"
