@@ -67,7 +67,8 @@ raw_chains()
 	on_function
 	gp -e "$MEM" --filter 'stack has "path_a"' --emit chain --perf-data "$T/p.data" -- "$STATES"
 	[ "$status" -eq 0 ]
-	holds '.late == 97 and .late_kept == 49'
+	# most of them; where the machine is slow it is known before its end
+	holds '.late_kept > 0 and .late_filtered > 0 and .late == .late_kept + .late_filtered'
 	is .kept 49
 	is .chain_written 49
 	perf_has 49
