@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Gates and frames on kernel functions, and what stands in where a kernel lacks something. Exactly: by a
-# breakpoint on kernelgate's marker().
+# breakpoint on kernelgate's marker(). Stacks are by frame pointers, for the verifier takes longest for the
+# walk by tables.
 
 load ../live/lib
 load ../live/lib2
@@ -42,7 +43,7 @@ not_loaded()
 exact()
 {
 	rm -f "$T/loaded"
-	without "$2" gp_ok -q -e "$(marked)" -c 1 -g "$1" "${@:3}" -- "$KERNELGATE"
+	without "$2" gp_ok -q --call-graph fp -e "$(marked)" -c 1 -g "$1" "${@:3}" -- "$KERNELGATE"
 	all_hold '.kept == 23' '.outside == 31' '.seen == 54' '.missed == 0' \
 		'.gates[0].entries == 11' '.gates[0].opens == 11'
 	assert_balanced
@@ -53,7 +54,7 @@ exact()
 natural()
 {
 	rm -f "$T/loaded"
-	without "$2" gp -q -e "$(marked)" -c 1 -g "$1" -- "$KERNELGATE"
+	without "$2" gp -q --call-graph fp -e "$(marked)" -c 1 -g "$1" -- "$KERNELGATE"
 	[ "$status" -eq 4 ] || fail "exit code $status"
 	all_hold '.kept == 0' '.seen == 54' '.gates[0].entries == 11' '.gates[0].opens == 11'
 	assert_balanced
@@ -128,7 +129,7 @@ assert_clean()
 
 @test "a user function, with links and without" {
 	rm -f "$T/loaded"
-	without link gp_ok -q -e "$(marked)" -c 1 -g "u:$KERNELGATE:inside" -- "$KERNELGATE"
+	without link gp_ok -q --call-graph fp -e "$(marked)" -c 1 -g "u:$KERNELGATE:inside" -- "$KERNELGATE"
 	all_hold '.kept == 23' '.outside == 31' '.gates[0].entries == 23'
 	assert_balanced
 	assert_clean
@@ -147,7 +148,7 @@ assert_clean()
 
 	for what in '' tracing; do
 		rm -rf "$T/gl"
-		without "$what" run_tool "$SG_BUILD/glitchrec" -q -o "$T/gl" -g "k:$OPEN..k:$CLOSE" \
+		without "$what" run_tool "$SG_BUILD/glitchrec" -q --call-graph fp -o "$T/gl" -g "k:$OPEN..k:$CLOSE" \
 			--threshold 10s -- "$KERNELGATE"
 		[ "$status" -eq 4 ] || fail "exit code $status"
 		all_hold '.frames == 11' '.glitches == 0' '.abandoned == 0'
@@ -161,7 +162,7 @@ assert_clean()
 	# The argument is a pointer, which is no number for the verifier.
 	for what in '' tracing; do
 		rm -rf "$T/gl" "$T/loaded"
-		without "$what" run_tool "$SG_BUILD/glitchrec" -q -o "$T/gl" -g "k:$OPEN" --key arg0 \
+		without "$what" run_tool "$SG_BUILD/glitchrec" -q --call-graph fp -o "$T/gl" -g "k:$OPEN" --key arg0 \
 			--threshold 10s -- "$KERNELGATE"
 		[ "$status" -eq 4 ] || fail "exit code $status"
 		all_hold '.frames == 11' '.unbalanced == 0' '.abandoned == 0'

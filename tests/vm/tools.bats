@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The three tools by what counts exactly, in few runs: a guest takes long to start a program.
+# The three tools by what counts exactly, in few runs: a guest takes long to start a program, and the
+# verifier longest for the walk by unwind tables, which many runs do without.
 
 load ../live/lib
 load ../live/lib2
@@ -47,7 +48,7 @@ of()
 gr()
 {
 	rm -rf "$T/gl"
-	run_tool "$SG_BUILD/glitchrec" -q -o "$T/gl" "$@"
+	run_tool "$SG_BUILD/glitchrec" -q -o "$T/gl" --call-graph fp "$@"
 }
 
 # four A B C D N N N N: of the 97 states four filters keep so many, all in one run
@@ -74,7 +75,7 @@ four()
 	all_hold '.kept == 23' '.outside == 31' '.missed == 0'
 	assert_all inside
 	assert_none outside
-	gp_ok -q -e "$marker" -c 1 -g "u:$W/duty:inside" --outside -- "$W/duty"
+	gp_ok -q -e "$marker" -c 1 --call-graph fp -g "u:$W/duty:inside" --outside -- "$W/duty"
 	all_hold '.kept == 31' '.outside == 23'
 	assert_all outside
 	assert_none inside
@@ -140,7 +141,7 @@ four()
 	CGROUP=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/samplegate-$$
 	wl one "$KERNELGATE"
 	wl other "$KERNELGATE"
-	gp_start -q -e "$marker" -c 1 -p "$(wl_pid one)"
+	gp_start -q --call-graph fp -e "$marker" -c 1 -p "$(wl_pid one)"
 	wl_go one
 	wl_go other
 	wl_wait one
@@ -154,7 +155,7 @@ four()
 	wl one "$KERNELGATE" -i 41 -o 0
 	wl other "$KERNELGATE"
 	wl_pid one >"$CGROUP/cgroup.procs"
-	gp_start -q -e "$marker" -c 1 -G "$CGROUP"
+	gp_start -q --call-graph fp -e "$marker" -c 1 -G "$CGROUP"
 	wl_go one
 	wl_go other
 	wl_wait one
@@ -188,9 +189,10 @@ four()
 # ---- overflowfilter ----
 
 @test "filters about the thread, and terms put together" {
-	four 'comm == "changed"' 'prio == 125' 'uid == 4343' 'every 3' 41 33 9 31
+	four 'comm == "changed"' 'prio == 125' 'uid == 4343' 'every 3' 41 33 9 31 \
+		--call-graph fp
 	four 'comm == "changed" || policy == batch' '(comm == "changed" || prio == 125) && !(uid == 4343)' \
-		'comm in {"nobody", "changed"}' 'period == 1' 51 53 41 97
+		'comm in {"nobody", "changed"}' 'period == 1' 51 53 41 97 --call-graph fp
 }
 
 @test "filters about code, of a process that has just begun, and with a gate" {
@@ -199,7 +201,7 @@ four()
 	all_hold '.late == .late_kept + .late_filtered' '.late_unknown == 0'
 }
 
-# known WHAT: on a kernel that lacks it
+# known WHAT OPTIONS...: on a kernel that lacks it
 known()
 {
 	local hit
@@ -207,7 +209,7 @@ known()
 	hit=$(mem "$STATES" hit)
 	rm -f "$T"/s.* "$T/ready"
 	wl s "$STATES"
-	without "$1" start_tool "$SG_BUILD/overflowfilter" -q -o "$T/out.folded" -p "$(wl_pid s)" \
+	without "$1" start_tool "$SG_BUILD/overflowfilter" -q -o "$T/out.folded" -p "$(wl_pid s)" "${@:2}" \
 		-e "$hit" --filter 'stack has "path_a"' -e "$hit" --filter 'ip in "hit" && !(ip in DSO "libc*")' \
 		-e "$hit" --filter 'exe ~ "*/states"'
 	wl_go s
@@ -226,9 +228,9 @@ known()
 		return
 	fi
 	loaded note_mmap_fentr
-	known tracing
+	known tracing --call-graph fp
 	loaded note_mmap_kprob
-	known tracing,note_mmap_kprob
+	known tracing,note_mmap_kprob --call-graph fp
 	loaded note_mmap_call
 }
 
@@ -237,7 +239,7 @@ known()
 
 	hit=$(mem "$STATES" hit)
 	if grep -q bpf_cast_to_kern_ctx /proc/kallsyms; then
-		four 'id != 0' 'addr == 0' 'code_pgsz == 4K' 'addr != 0' 97 0 97 97
+		four 'id != 0' 'addr == 0' 'code_pgsz == 4K' 'addr != 0' 97 0 97 97 --call-graph fp
 	else
 		of -e "$hit" --filter 'id != 0' -- "$STATES"
 		[ "$status" -eq 3 ] || fail "exit code $status"
@@ -290,7 +292,7 @@ known()
 	# Words on purpose.
 	# shellcheck disable=SC2086
 	while IFS=: read -r mode cause n; do
-		gr -g "u:$W/escape:gated" --threshold 100s -- "$W/escape" $mode
+		gr --call-graph auto -g "u:$W/escape:gated" --threshold 100s -- "$W/escape" $mode
 		[ "$status" -eq 4 ] || fail "$mode: exit code $status"
 		all_hold ".abandoned == $n" ".abandoned_by.$cause == $n"
 	done < <(printf '%s\n' 'longjmp-main:unwound:17' '-S thread-exit:thread_exit:11' 'kill:killed:1')
