@@ -14,8 +14,9 @@
 #define MAPPINGS 65000
 
 static const char *const names[] = {
-	"a;b 7",	"\n\nfake;x 99",  "\033[2J\302\2332Jown\a", "%s%n%s%n%s%n",
-	"\xff\xfe\x80", "\"},{\"pid\":1", "$(id) `id`",		 " \t ",
+	"a;b 7",	"\n\nfake;x 99", "\033[2J\302\2332Jown\a",
+	"%s%n%s%n%s%n", "\xff\xfe\x80",	 "\"},{\"pid\":1",
+	"$(id) `id`",	" \t ",
 };
 
 GATED unsigned int gated(void);
