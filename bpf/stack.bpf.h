@@ -76,6 +76,7 @@ static __always_inline __u64 stack_unwind(void *ctx, const struct stack_wish *wi
 	tail = (void *)rec + used + bytes;
 	tail[0] = w->proc.stamp;
 	tail[1] = UNWIND_TAIL(w->stop & 0xff, w->by_fp & 0xffff);
+	tail[1] |= UNWIND_TAIL_OF_SIGNALS(w->signals);
 	rec->flags |= SAMPLE_F_UNWOUND;
 	if (w->stop == UNWIND_STOP_DEPTH)
 		rec->flags |= SAMPLE_F_USER_CUT;

@@ -89,6 +89,7 @@ struct unwind_walker {
 	__u32 by_fp; /* frames found by frame pointers */
 	__u32 guess; /* pc is one of those, and not known to be an address of code */
 	__u32 fault;
+	__u32 signals;		  /* as the record's tail has them */
 	__u32 n, max;		  /* frames */
 	__u32 stop;		  /* enum unwind_stop */
 	__u64 raw[COMPAT_N_REGS]; /* as they lie in struct pt_regs, or the first 17 in a signal's
@@ -292,6 +293,8 @@ __noinline int unwind_signal(__u32 caller)
 	w->regs[UNWIND_SP] = w->raw[15];
 	w->known = UNWIND_ALL_KNOWN;
 	w->guess = 0;
+	if (!UNWIND_SIGNALS_FULL(w->signals))
+		w->signals = UNWIND_SIGNALS_ADD(w->signals, w->n);
 	/* It may have come on a stack of its own. */
 	w->window_at = UNWIND_NO_WINDOW;
 	return unwind_push(w, w->raw[16], 0);
@@ -620,7 +623,7 @@ __noinline int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
 	w->window_at = UNWIND_NO_WINDOW;
 	w->span.start = w->span.end = 0;
 	w->known = UNWIND_ALL_KNOWN;
-	w->n = w->by_fp = w->guess = w->fault = 0;
+	w->n = w->by_fp = w->guess = w->fault = w->signals = 0;
 	w->max = max;
 	unwind_push(w, w->regs[UNWIND_PC], 0);
 	w->stop = UNWIND_STOP_32BIT;

@@ -149,6 +149,16 @@ enum unwind_stop {
 #define UNWIND_TAIL(stop, by_fp) ((__u64)(stop) | (__u64)(by_fp) << 8)
 #define UNWIND_TAIL_STOP(word)	 ((word)&0xff)
 #define UNWIND_TAIL_BY_FP(word)	 ((word) >> 8 & 0xffff) /* frames found by frame pointers */
+/*
+ * In the upper words: the numbers of up to two frames (the leaf is 0, as is none) that a signal
+ * interrupted: their addresses, and those of the handlers' return in the frames before, are no
+ * return addresses of calls.
+ */
+#define UNWIND_TAIL_OF_SIGNALS(two) ((__u64)(two) << 24)
+#define UNWIND_TAIL_SIGNALS(word)   ((__u32)((word) >> 24))
+#define UNWIND_SIGNALS_ADD(two, n)  ((two) << 16 | ((n)&0xffff))
+#define UNWIND_SIGNALS_FULL(two)    ((two) >> 16)
+#define UNWIND_SIGNALS_HAVE(two, n) ((n) && ((n) == ((two)&0xffff) || (n) == (two) >> 16))
 
 _Static_assert(sizeof(struct unwind_rule) == 40, "shared by both sides");
 _Static_assert(sizeof(struct unwind_row) == 8, "a slot");

@@ -226,6 +226,14 @@ static struct agg_frame stop_frame(const struct unwind_verdict *v)
 	return f;
 }
 
+/* Frame i is where a signal came, or the code to which its handler returns, which nobody calls. */
+static bool is_by_signal(const struct collect *c, size_t i)
+{
+	uint32_t signals = c->unwound ? c->verdict.signals : 0;
+
+	return signals && (UNWIND_SIGNALS_HAVE(signals, i) || UNWIND_SIGNALS_HAVE(signals, i + 1));
+}
+
 static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
 			  uint32_t *tag, bool *lasting)
 {
@@ -242,9 +250,10 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	}
 	for (size_t i = 0; i < n; i++) {
 		uint64_t addr = true_address(c, ev, ev->sample.user_ips[i], &restored);
-		enum agg_caller caller = i > 0	   ? AGG_BEFORE
-					 : beneath ? AGG_BENEATH_KERNEL
-						   : AGG_AT_ADDRESS;
+		enum agg_caller caller = is_by_signal(c, i) ? AGG_AT_ADDRESS
+					 : i > 0	    ? AGG_BEFORE
+					 : beneath	    ? AGG_BENEATH_KERNEL
+							    : AGG_AT_ADDRESS;
 
 		seen |= addr == r->return_addr;
 		/* It is in the trampoline itself: the function has returned, to that caller. */

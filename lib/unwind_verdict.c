@@ -162,8 +162,10 @@ void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwi
 
 	bool changed = false, no_room = false;
 
-	*out = (struct unwind_verdict){
-		.frames = n, .stop = UNWIND_TAIL_STOP(tail), .by_fp = UNWIND_TAIL_BY_FP(tail)};
+	*out = (struct unwind_verdict){.frames = n,
+				       .stop = UNWIND_TAIL_STOP(tail),
+				       .by_fp = UNWIND_TAIL_BY_FP(tail),
+				       .signals = UNWIND_TAIL_SIGNALS(tail)};
 	if (out->stop >= UNWIND_N_STOPS)
 		out->stop = UNWIND_STOP_UNSUPPORTED;
 	if (!l) {

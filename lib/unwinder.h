@@ -95,6 +95,7 @@ struct unwind_verdict {
 	enum unwind_stop stop;	     /* why there are no more of them */
 	enum unwind_text text;	     /* the same for people */
 	uint32_t by_fp;		     /* frames that were found by frame pointers */
+	uint32_t signals;	     /* frames that a signal interrupted, as unwind.h has them */
 	const struct module *module; /* where it stopped; NULL: in none */
 };
 

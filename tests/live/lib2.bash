@@ -8,6 +8,7 @@
 # refused CODE ERE   the last gp failed with this code and closed with a line that matches;
 #                    refused_early: that was its only line, and nothing was made
 # a_while MS         some time passes, where a test is about any moment
+# unwind_at TAG      the event of a breakpoint on at() in workloads/unwind that is running
 
 breakpoints()
 {
@@ -72,4 +73,14 @@ a_while()
 	exec {never_fd}<>"$T/never"
 	read -r -t "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))" -u "$never_fd" _ || true
 	exec {never_fd}>&-
+}
+
+unwind_at()
+{
+	local base offset
+
+	base=$(awk -v file="$W/unwind" '$6 == file && $3 ~ /^0+$/ { split($1, a, "-"); print a[1]; exit }' \
+		"/proc/$(wl_pid "$1")/maps")
+	offset=$(nm "$W/unwind" | awk '$3 == "at" { print $1 }')
+	printf 'mem:0x%x:x' $((16#$base + 16#$offset))
 }

@@ -5,6 +5,7 @@
 # honest about where they end.
 
 load lib
+load lib2
 load glitch
 
 OF=${OVERFLOWFILTER:-$SG_BUILD/overflowfilter}
@@ -130,6 +131,17 @@ chains()
 	result=$(chains main main)
 	[[ $result == "whole "* ]] || fail "$result"
 	[ "${result#whole }" -gt 100 ] || fail "$result"
+}
+
+@test "what a signal interrupted at its first instruction has its own name" {
+	wl u "$W/unwind" signal altstack
+	gp_start -q -e "$(unwind_at u)" -c 1 -p "$(wl_pid u)"
+	wl_go u
+	wl_wait u
+	gp_wait
+	assert_done
+	is .unwind.stops.complete 2
+	[ "$(samples ';main;run;with_signal;raises;(\[libc|__restore_rt)[^;]*;skip_ud2;handler;at ')" -eq 2 ]
 }
 
 @test "children are known before they run, though nobody has read yet that they were made" {

@@ -16,18 +16,6 @@ setup_file()
 	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
 }
 
-# at TAG: the event of a breakpoint on at() in the process that is running, of which the program is mapped
-# anywhere
-at()
-{
-	local base offset
-
-	base=$(awk -v file="$UNWIND" '$6 == file && $3 ~ /^0+$/ { split($1, a, "-"); print a[1]; exit }' \
-		"/proc/$(wl_pid "$1")/maps")
-	offset=$(nm "$UNWIND" | awk '$3 == "at" { print $1 }')
-	printf 'mem:0x%x:x' $((16#$base + 16#$offset))
-}
-
 # The stacks without their command, the root's frames under one name, as often as each was seen.
 stacks()
 {
@@ -51,7 +39,7 @@ walked()
 		shift
 	done
 	wl u "$UNWIND" "${@:2}"
-	gp_start -q -e "$(at u)" -c 1 "${opts[@]}" -p "$(wl_pid u)"
+	gp_start -q -e "$(unwind_at u)" -c 1 "${opts[@]}" -p "$(wl_pid u)"
 	wl_go u
 	wl_wait u
 	gp_wait
@@ -66,9 +54,9 @@ walked()
 	done
 	walked --call-graph dwarf "${gates[@]}" -- leaf saved alloca realign thread deep3 cfi signal altstack
 	grep -v ';handler;' "$T/out.folded" >"$T/rest"
-	# raises() is interrupted at its first instruction, where it has no name yet.
-	[ "$(samples '^unwind;_start;[^;]*libc_start.*;main;run;with_signal;[^;]*;[^;]*;skip_ud2;handler;at ')" -eq 2 ] ||
-		fail "not through the signal handlers"
+	# raises() is interrupted at its first instruction, and __restore_rt has no name in a stripped library.
+	[ "$(samples '^unwind;_start;[^;]*libc_start.*;main;run;with_signal;raises;[^;]*;skip_ud2;handler;at ')" -eq 2 ] ||
+		fail "not through the signal handlers: $(grep skip_ud2 "$T/out.folded")"
 	mv "$T/rest" "$T/out.folded"
 	are "_start;libc;main;run;many_saved;realigned;at 1" \
 		"_start;libc;main;run;many_saved;uses_alloca;at 1" \
@@ -99,7 +87,7 @@ walked()
 
 @test "a filter about the stack, which frame pointers do not have" {
 	wl u "$UNWIND" saved leaf alloca deep3
-	start_tool "$OF" -q -o "$T/out.folded" -e "$(at u)" --filter 'stack has "many_saved"' -p "$(wl_pid u)"
+	start_tool "$OF" -q -o "$T/out.folded" -e "$(unwind_at u)" --filter 'stack has "many_saved"' -p "$(wl_pid u)"
 	wl_go u
 	wl_wait u
 	gp_wait
