@@ -293,10 +293,10 @@ __noinline int unwind_signal(__u32 caller)
 	w->regs[UNWIND_SP] = w->raw[15];
 	w->known = UNWIND_ALL_KNOWN;
 	w->guess = 0;
-	if (!UNWIND_SIGNALS_FULL(w->signals))
-		w->signals = UNWIND_SIGNALS_ADD(w->signals, w->n);
 	/* It may have come on a stack of its own. */
 	w->window_at = UNWIND_NO_WINDOW;
+	if (!UNWIND_SIGNALS_FULL(w->signals))
+		w->signals = UNWIND_SIGNALS_ADD(w->signals, w->n);
 	return unwind_push(w, w->raw[16], 0);
 }
 
