@@ -4,6 +4,7 @@
 #include "elffile.h"
 #include "parse.h"
 #include "procfile.h"
+#include "mapsline.h"
 #include "proctab.h"
 
 #include <dirent.h>
@@ -203,8 +204,7 @@ static int add_maps(struct perfdata *pd, const char *procfs, uint32_t pid)
 	if (!f)
 		return err;
 	while (!err && procfile_line(f, line, sizeof(line))) {
-		if (proctab_parse_maps_line(line, &mm, path, sizeof(path)) ||
-		    !(mm.prot & PROT_EXEC))
+		if (mapsline_parse(line, &mm, path, sizeof(path)) || !(mm.prot & PROT_EXEC))
 			continue;
 		const struct perfdata_map map = {
 			.start = mm.start,

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "mapset.h"
+#include "mapsline.h"
 #include "parse.h"
 
 /*
@@ -23,40 +25,15 @@
 #define MAPS_LINE_BYTES 8192
 /* A kernel that allows more mappings than this exists; a file without an end does not. */
 #define MAPS_MAX_LINES (1u << 20)
-/*
- * A process can map and unmap without an end, and only the mapping is announced. The default
- * vm.max_map_count is below this, so that what is dropped beyond it is gone in nearly every case.
- */
-#define SET_MAX_MAPPINGS 65536u
-#define SET_MIN_CAPACITY 8u
-#define MIN_BUCKETS	 64u
-
-struct mapping {
-	uint64_t start, last; /* last is included: a mapping may end at the top of the space */
-	uint64_t pgoff;
-	uint64_t from_ns;
-	uint64_t reach; /* the greatest last of this and all before it in its set */
-	uint32_t module_id;
-	uint32_t seq; /* decides between equal times; wraps, so compare differences */
-};
-
-/* Ordered by start. Shared between the images of a parent and its children until one changes it. */
-struct mapping_set {
-	size_t refs;
-	size_t count, capacity;
-	uint64_t newest_ns;
-	uint32_t next_seq;
-	bool overlaps; /* something may hide something: worth a look by proctab_expire() */
-	struct mapping *v;
-};
+#define MIN_BUCKETS    64u
 
 struct image {
 	struct image *older;
-	struct mapping_set *set; /* NULL is the empty set */
-	uint64_t from_ns;	 /* 0 for one whose beginning was not seen */
-	uint64_t named_ns;	 /* UINT64_MAX for one without a name */
-	uint64_t exit_ns; /* of the leader, or a later sign of life of its threads; 0 for none */
-	uint32_t threads; /* believed to be alive, the leader included */
+	struct mapset *set; /* NULL is the empty set */
+	uint64_t from_ns;   /* 0 for one whose beginning was not seen */
+	uint64_t named_ns;  /* UINT64_MAX for one without a name */
+	uint64_t exit_ns;   /* of the leader, or a later sign of life of its threads; 0 for none */
+	uint32_t threads;   /* believed to be alive, the leader included */
 };
 
 struct proc {
@@ -173,266 +150,6 @@ static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const c
 	return 0;
 }
 
-static bool mapping_newer(const struct mapping *a, const struct mapping *b)
-{
-	if (a->from_ns != b->from_ns)
-		return a->from_ns > b->from_ns;
-	return (int32_t)(a->seq - b->seq) > 0;
-}
-
-static struct mapping_set *set_get(struct mapping_set *set)
-{
-	if (set)
-		set->refs++;
-	return set;
-}
-
-static void set_put(struct mapping_set *set)
-{
-	if (!set || --set->refs)
-		return;
-	free(set->v);
-	free(set);
-}
-
-/* The first mapping that could cover addr or anything above it; set->count when there is none. */
-static size_t set_first_reaching(const struct mapping_set *set, uint64_t addr)
-{
-	size_t low = 0, high = set->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (set->v[mid].reach < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static size_t set_first_above(const struct mapping_set *set, uint64_t start)
-{
-	size_t low = 0, high = set->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (set->v[mid].start <= start)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static void set_summarise(struct mapping_set *set)
-{
-	uint64_t reach = 0;
-
-	set->newest_ns = 0;
-	for (size_t i = 0; i < set->count; i++) {
-		if (set->v[i].last > reach)
-			reach = set->v[i].last;
-		set->v[i].reach = reach;
-		if (set->v[i].from_ns > set->newest_ns)
-			set->newest_ns = set->v[i].from_ns;
-	}
-}
-
-static int set_reserve(struct mapping_set *set, size_t capacity)
-{
-	struct mapping *v;
-
-	if (capacity <= set->capacity)
-		return 0;
-	v = realloc(set->v, capacity * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	set->v = v;
-	set->capacity = capacity;
-	return 0;
-}
-
-/*
- * A set of its own with those of set's mappings that began at or before (or, with after, later
- * than) time_ns. Room is left for one more.
- */
-static struct mapping_set *set_copy(const struct mapping_set *set, uint64_t time_ns, bool after)
-{
-	struct mapping_set *copy = calloc(1, sizeof(*copy));
-
-	if (!copy)
-		return NULL;
-	copy->refs = 1;
-	if (!set)
-		return copy;
-	if (set_reserve(copy, set->count + 1)) {
-		free(copy);
-		return NULL;
-	}
-	copy->next_seq = set->next_seq;
-	copy->overlaps = set->overlaps;
-	for (size_t i = 0; i < set->count; i++) {
-		if ((set->v[i].from_ns > time_ns) == after)
-			copy->v[copy->count++] = set->v[i];
-	}
-	set_summarise(copy);
-	return copy;
-}
-
-static void set_drop_oldest(struct mapping_set *set)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < set->count; i++) {
-		if (set->next_seq - set->v[i].seq <= SET_MAX_MAPPINGS / 2)
-			set->v[kept++] = set->v[i];
-	}
-	set->count = kept;
-	set_summarise(set);
-}
-
-static int set_insert(struct mapping_set *set, struct mapping m)
-{
-	size_t at, i;
-
-	if (set->count >= SET_MAX_MAPPINGS)
-		set_drop_oldest(set);
-	if (set->count == set->capacity) {
-		size_t capacity = set->capacity + set->capacity / 2;
-
-		if (set_reserve(set, capacity < SET_MIN_CAPACITY ? SET_MIN_CAPACITY : capacity))
-			return -ENOMEM;
-	}
-	i = set_first_reaching(set, m.start);
-	at = set_first_above(set, m.start);
-	if (i < set->count && set->v[i].start <= m.last)
-		set->overlaps = true;
-
-	m.seq = set->next_seq++;
-	m.reach = m.last;
-	if (at > 0 && set->v[at - 1].reach > m.reach)
-		m.reach = set->v[at - 1].reach;
-	memmove(&set->v[at + 1], &set->v[at], (set->count - at) * sizeof(m));
-	set->v[at] = m;
-	set->count++;
-	for (i = at + 1; i < set->count && set->v[i].reach < m.reach; i++)
-		set->v[i].reach = m.reach;
-	if (m.from_ns > set->newest_ns)
-		set->newest_ns = m.from_ns;
-	return 0;
-}
-
-/* What is anonymous has no offset in a file: /proc says 0 there and the side band an address. */
-static bool mapping_same(const struct mapping *a, const struct mapping *b, bool anonymous)
-{
-	return a->start == b->start && a->last == b->last && a->module_id == b->module_id &&
-	       (anonymous || a->pgoff == b->pgoff);
-}
-
-/*
- * True when m would tell nothing new: what holds in its range at its time is the same mapping. With
- * scanned, also when the side band announced the same mapping later: it knows the time better.
- */
-static bool set_has(const struct mapping_set *set, const struct mapping *m, bool anonymous,
-		    bool scanned)
-{
-	const struct mapping *top = NULL;
-
-	if (!set)
-		return false;
-	for (size_t i = set_first_reaching(set, m->start);
-	     i < set->count && set->v[i].start <= m->last; i++) {
-		const struct mapping *e = &set->v[i];
-
-		if (e->last < m->start)
-			continue;
-		if (e->from_ns > m->from_ns) {
-			if (scanned && mapping_same(e, m, anonymous))
-				return true;
-		} else if (!top || mapping_newer(e, top)) {
-			top = e;
-		}
-	}
-	return top && mapping_same(top, m, anonymous);
-}
-
-static const struct mapping *set_lookup(const struct mapping_set *set, uint64_t addr,
-					uint64_t time_ns)
-{
-	const struct mapping *best = NULL;
-
-	if (!set)
-		return NULL;
-	for (size_t i = set_first_reaching(set, addr); i < set->count && set->v[i].start <= addr;
-	     i++) {
-		const struct mapping *e = &set->v[i];
-
-		if (e->last < addr || e->from_ns > time_ns)
-			continue;
-		if (!best || mapping_newer(e, best))
-			best = e;
-	}
-	return best;
-}
-
-/* True when newer mappings that hold by time_ns leave nothing of v[index] to be seen. */
-static bool set_hidden(const struct mapping_set *set, size_t index, uint64_t time_ns)
-{
-	const struct mapping *e = &set->v[index];
-	uint64_t from = e->start;
-
-	for (size_t i = set_first_reaching(set, e->start);
-	     i < set->count && set->v[i].start <= from; i++) {
-		const struct mapping *n = &set->v[i];
-
-		if (n->last < from || n->from_ns > time_ns || !mapping_newer(n, e))
-			continue;
-		if (n->last >= e->last)
-			return true;
-		from = n->last + 1;
-	}
-	return false;
-}
-
-/*
- * Drops what no sample at or after time_ns can see. Right for all who share the set: none of them
- * sees anything in it that the others don't.
- */
-static void set_expire(struct mapping_set *set, uint64_t time_ns)
-{
-	size_t kept = 0;
-
-	if (!set || !set->overlaps)
-		return;
-	/* Marked first and moved later: while one is judged, the others have to be in place. */
-	for (size_t i = 0; i < set->count; i++) {
-		if (set->v[i].from_ns <= time_ns && set_hidden(set, i, time_ns))
-			set->v[i].module_id = 0;
-	}
-	for (size_t i = 0; i < set->count; i++) {
-		if (set->v[i].module_id)
-			set->v[kept++] = set->v[i];
-	}
-	set->count = kept;
-	set_summarise(set);
-	set->overlaps = set->newest_ns > time_ns;
-}
-
-static void set_trim(struct mapping_set *set)
-{
-	struct mapping *v;
-
-	if (!set || !set->count || set->count == set->capacity)
-		return;
-	v = realloc(set->v, set->count * sizeof(*v));
-	if (v) {
-		set->v = v;
-		set->capacity = set->count;
-	}
-}
-
 static struct proc **proc_bucket(const struct proctab *pt, uint32_t pid)
 {
 	return &pt->procs[hash_mix((uintptr_t)pt, pid) & (pt->proc_buckets - 1)];
@@ -507,7 +224,7 @@ static void image_free(struct image *im)
 {
 	if (!im)
 		return;
-	set_put(im->set);
+	mapset_put(im->set);
 	free(im);
 }
 
@@ -541,14 +258,14 @@ static struct image *image_get(struct proctab *pt, uint32_t pid, uint64_t time_n
 /* Makes the set of this image one that may be changed. */
 static int image_own_set(struct image *im)
 {
-	struct mapping_set *own;
+	struct mapset *own;
 
 	if (im->set && im->set->refs == 1)
 		return 0;
-	own = set_copy(im->set, UINT64_MAX, false);
+	own = mapset_copy(im->set, UINT64_MAX, false);
 	if (!own)
 		return -ENOMEM;
-	set_put(im->set);
+	mapset_put(im->set);
 	im->set = own;
 	return 0;
 }
@@ -574,12 +291,12 @@ static int image_add(struct proctab *pt, struct image *im, const struct ring_mma
 	err = module_intern(pt, mm, path, &m.module_id);
 	if (err)
 		return err;
-	if (set_has(im->set, &m, anonymous, scanned))
+	if (mapset_has(im->set, &m, anonymous, scanned))
 		return 0;
 	err = image_own_set(im);
 	if (err)
 		return err;
-	return set_insert(im->set, m);
+	return mapset_insert(im->set, m);
 }
 
 /*
@@ -589,8 +306,8 @@ static int image_add(struct proctab *pt, struct image *im, const struct ring_mma
  */
 static int image_begin(struct proc *p, uint64_t time_ns, const struct image *parent, bool named)
 {
-	struct mapping_set *inherited = parent ? parent->set : NULL;
-	struct mapping_set *kept = NULL, *moved = NULL;
+	struct mapset *inherited = parent ? parent->set : NULL;
+	struct mapset *kept = NULL, *moved = NULL;
 	struct image *replaced = image_at(p, time_ns);
 	struct image *im = image_new(time_ns);
 	bool split = replaced && replaced->set && replaced->set->newest_ns > time_ns;
@@ -600,15 +317,15 @@ static int image_begin(struct proc *p, uint64_t time_ns, const struct image *par
 	if (!im)
 		goto out;
 	if (inherited && (split || inherited->newest_ns > time_ns)) {
-		im->set = set_copy(inherited, time_ns, false);
+		im->set = mapset_copy(inherited, time_ns, false);
 		if (!im->set)
 			goto out;
 	} else {
-		im->set = set_get(inherited);
+		im->set = mapset_get(inherited);
 	}
 	if (split) {
-		kept = set_copy(replaced->set, time_ns, false);
-		moved = set_copy(replaced->set, time_ns, true);
+		kept = mapset_copy(replaced->set, time_ns, false);
+		moved = mapset_copy(replaced->set, time_ns, true);
 		if (!kept || !moved)
 			goto out;
 		if (!im->set) {
@@ -616,10 +333,10 @@ static int image_begin(struct proc *p, uint64_t time_ns, const struct image *par
 			moved = NULL;
 		}
 		for (size_t i = 0; moved && i < moved->count; i++) {
-			if (set_insert(im->set, moved->v[i]))
+			if (mapset_insert(im->set, moved->v[i]))
 				goto out;
 		}
-		set_put(replaced->set);
+		mapset_put(replaced->set);
 		replaced->set = kept;
 		kept = NULL;
 	}
@@ -637,8 +354,8 @@ static int image_begin(struct proc *p, uint64_t time_ns, const struct image *par
 	im = NULL;
 	err = 0;
 out:
-	set_put(kept);
-	set_put(moved);
+	mapset_put(kept);
+	mapset_put(moved);
 	image_free(im);
 	return err;
 }
@@ -795,123 +512,6 @@ int proctab_apply(struct proctab *pt, const struct ring_event *ev)
 	}
 }
 
-/* At least one digit of this base, and no more than max; *s is moved behind them. */
-static bool take_number(const char **s, unsigned base, uint64_t max, uint64_t *out)
-{
-	const char *begin = *s;
-	uint64_t value = 0;
-
-	for (;; (*s)++) {
-		unsigned digit;
-
-		if (**s >= '0' && **s <= '9')
-			digit = (unsigned)(**s - '0');
-		else if (**s >= 'a' && **s <= 'f')
-			digit = (unsigned)(**s - 'a') + 10;
-		else
-			break;
-		if (digit >= base)
-			break;
-		if (value > (max - digit) / base)
-			return false;
-		value = value * base + digit;
-	}
-	*out = value;
-	return *s != begin;
-}
-
-static bool take_char(const char **s, char c)
-{
-	if (**s != c)
-		return false;
-	(*s)++;
-	return true;
-}
-
-static bool take_flag(const char **s, char c, uint32_t bit, uint32_t *bits)
-{
-	if (take_char(s, c)) {
-		*bits |= bit;
-		return true;
-	}
-	return take_char(s, '-');
-}
-
-/*
- * A newline is the one character that the kernel escapes in this file: not even the backslash is,
- * so that any other sequence stands for itself.
- */
-static int take_path(const char *s, char *buf, size_t bytes)
-{
-	static const char newline[] = "\\012";
-	size_t len = 0;
-
-	while (*s && *s != '\n') {
-		char c = *s;
-
-		if (!strncmp(s, newline, sizeof(newline) - 1)) {
-			c = '\n';
-			s += sizeof(newline) - 1;
-		} else {
-			s++;
-		}
-		if (len + 1 >= bytes)
-			return -EINVAL;
-		buf[len++] = c;
-	}
-	if (*s == '\n' && s[1])
-		return -EINVAL;
-	buf[len] = '\0';
-	return 0;
-}
-
-int proctab_parse_maps_line(const char *line, struct ring_mmap *out, char *path_buf,
-			    size_t path_bytes)
-{
-	uint64_t start, end, pgoff, major, minor, ino;
-	uint32_t prot = 0, flags;
-	const char *s = line;
-
-	if (!path_bytes)
-		return -EINVAL;
-	if (!take_number(&s, 16, UINT64_MAX, &start) || !take_char(&s, '-') ||
-	    !take_number(&s, 16, UINT64_MAX, &end) || !take_char(&s, ' ') || end <= start)
-		return -EINVAL;
-	if (!take_flag(&s, 'r', PROT_READ, &prot) || !take_flag(&s, 'w', PROT_WRITE, &prot) ||
-	    !take_flag(&s, 'x', PROT_EXEC, &prot))
-		return -EINVAL;
-	if (take_char(&s, 'p'))
-		flags = MAP_PRIVATE;
-	else if (take_char(&s, 's'))
-		flags = MAP_SHARED;
-	else
-		return -EINVAL;
-	if (!take_char(&s, ' ') || !take_number(&s, 16, UINT64_MAX, &pgoff) ||
-	    !take_char(&s, ' ') || !take_number(&s, 16, UINT32_MAX, &major) ||
-	    !take_char(&s, ':') || !take_number(&s, 16, UINT32_MAX, &minor) ||
-	    !take_char(&s, ' ') || !take_number(&s, 10, UINT64_MAX, &ino))
-		return -EINVAL;
-	if (*s && *s != '\n' && *s != ' ')
-		return -EINVAL;
-	while (*s == ' ')
-		s++;
-	if (take_path(s, path_buf, path_bytes))
-		return -EINVAL;
-
-	*out = (struct ring_mmap){
-		.start = start,
-		.len = end - start,
-		.pgoff = pgoff,
-		.ino = ino,
-		.dev_major = (uint32_t)major,
-		.dev_minor = (uint32_t)minor,
-		.prot = prot,
-		.flags = flags,
-		.path = path_buf,
-	};
-	return 0;
-}
-
 /*
  * Reads a line of at most bytes - 1 bytes. 1, or 0 at the end of the file; *bad says that it is too
  * long or has a NUL in it; then the whole of it was skipped.
@@ -958,7 +558,7 @@ static int scan_maps(struct proctab *pt, FILE *f, uint32_t pid, struct image *im
 
 	errno = 0;
 	for (unsigned n = 0; n < MAPS_MAX_LINES && read_line(f, line, sizeof(line), &bad); n++) {
-		if (bad || proctab_parse_maps_line(line, &mm, path, sizeof(path)))
+		if (bad || mapsline_parse(line, &mm, path, sizeof(path)))
 			continue;
 		/* Named by prctl(): for the side band it is as anonymous as the others. */
 		if (!strncmp(path, "[anon:", 6))
@@ -1024,7 +624,7 @@ int proctab_scan(struct proctab *pt, const char *procfs, uint32_t pid, uint64_t 
 	if (!im->from_ns)
 		im->threads = count_threads(procfs, pid);
 	err = scan_maps(pt, maps, pid, im, time_ns);
-	set_trim(im->set);
+	mapset_trim(im->set);
 	if (err)
 		goto out;
 	comm = open_proc_file(procfs, pid, "comm", &comm_err);
@@ -1069,7 +669,7 @@ struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_
 				 uint64_t time_ns)
 {
 	const struct image *im = image_at(proc_find(pt, pid), time_ns);
-	const struct mapping *m = im ? set_lookup(im->set, addr, time_ns) : NULL;
+	const struct mapping *m = im ? mapset_lookup(im->set, addr, time_ns) : NULL;
 
 	if (!m)
 		return (struct proc_addr){0};
@@ -1129,10 +729,10 @@ static void proc_expire(struct proc *p, uint64_t time_ns)
 			image_free(im);
 			continue;
 		}
-		set_expire(im->set, time_ns);
+		mapset_expire(im->set, time_ns);
 		/* What has been quiet since then has most likely been loaded whole. */
 		if (im->set && im->set->newest_ns < time_ns)
-			set_trim(im->set);
+			mapset_trim(im->set);
 		end_ns = im->from_ns;
 		link = &im->older;
 	}
@@ -1168,7 +768,7 @@ static int compare_edges(const void *a, const void *b)
 long proctab_edges(const struct proctab *pt, uint32_t pid, uint64_t time_ns, uint64_t **edges)
 {
 	const struct image *im = image_at(proc_find(pt, pid), time_ns);
-	const struct mapping_set *set = im ? im->set : NULL;
+	const struct mapset *set = im ? im->set : NULL;
 	uint64_t *v = calloc(set ? 2 * set->count + 1 : 1, sizeof(*v));
 	size_t n = 0, unique = 0;
 

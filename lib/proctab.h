@@ -74,14 +74,6 @@ int proctab_scan_all(struct proctab *pt, const char *procfs, uint64_t time_ns);
 void proctab_watch(struct proctab *pt,
 		   void (*fn)(uint32_t pid, const struct ring_mmap *mm, void *arg), void *arg);
 
-/*
- * Parses one line of /proc/PID/maps, with or without its newline; exposed for tests and fuzzing.
- * out->path is path_buf, where the path is written with the kernel's one escape (\012, a newline)
- * undone; "" for a mapping without a name. 0, or -EINVAL, also for a path that does not fit.
- */
-int proctab_parse_maps_line(const char *line, struct ring_mmap *out, char *path_buf,
-			    size_t path_bytes);
-
 /* Resolves a user address of pid at a time. */
 struct proc_addr proctab_resolve(const struct proctab *pt, uint32_t pid, uint64_t addr,
 				 uint64_t time_ns);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "clock.h"
+#include "mapsline.h"
 #include "procfile.h"
 #include "unwinder_impl.h"
 
@@ -97,8 +98,8 @@ static int read_maps(struct unwinder *u, uint32_t pid, struct list *l)
 		struct ring_mmap mm;
 
 		/* The kernel lists them by address; what is not so is not believed. */
-		if (proctab_parse_maps_line(line, &mm, path, sizeof(path)) ||
-		    !(mm.prot & PROT_EXEC) || (l->n_maps && mm.start < l->maps[l->n_maps - 1].end))
+		if (mapsline_parse(line, &mm, path, sizeof(path)) || !(mm.prot & PROT_EXEC) ||
+		    (l->n_maps && mm.start < l->maps[l->n_maps - 1].end))
 			continue;
 		err = add_map(u, l, &mm, &room);
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "mapsline.h"
 #include "proctab.h"
 
 /* Few values for each field, so that events meet: the same pids, times and addresses again. */
@@ -22,7 +23,7 @@ static void fuzz_line(const uint8_t *data, size_t size)
 		return;
 	memcpy(line, data, size);
 	line[size] = '\0';
-	if (!proctab_parse_maps_line(line, &mm, path, sizeof(path))) {
+	if (!mapsline_parse(line, &mm, path, sizeof(path))) {
 		if (mm.path != path || !mm.len || mm.start + mm.len < mm.start ||
 		    !memchr(path, '\0', sizeof(path)))
 			abort();

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "mapsline.h"
 #include "proctab.h"
 
 #define RX (PROT_READ | PROT_EXEC)
@@ -710,7 +711,7 @@ static void test_parse(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		memset(&mm, 0xff, sizeof(mm));
-		assert_int_equal(proctab_parse_maps_line(good[i].line, &mm, path, sizeof(path)), 0);
+		assert_int_equal(mapsline_parse(good[i].line, &mm, path, sizeof(path)), 0);
 		assert_string_equal(mm.path, good[i].path);
 		assert_ptr_equal(mm.path, path);
 		assert_true(mm.start == good[i].start && mm.len == good[i].len);
@@ -722,16 +723,16 @@ static void test_parse(void **state)
 		assert_int_equal(mm.ino_generation, 0);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		if (proctab_parse_maps_line(bad[i], &mm, path, sizeof(path)) != -EINVAL)
+		if (mapsline_parse(bad[i], &mm, path, sizeof(path)) != -EINVAL)
 			fail_msg("accepted: %s", bad[i]);
 	}
-	assert_int_equal(proctab_parse_maps_line("1000-2000 r-xp 0 0:0 0 "
-						 "/2345678901234567890123456789012",
-						 &mm, path, sizeof(path)),
+	assert_int_equal(mapsline_parse("1000-2000 r-xp 0 0:0 0 "
+					"/2345678901234567890123456789012",
+					&mm, path, sizeof(path)),
 			 0);
 	assert_int_equal(strlen(mm.path), 32);
-	assert_int_equal(proctab_parse_maps_line("1000-2000 r-xp 0 0:0 0", &mm, path, 0), -EINVAL);
-	assert_int_equal(proctab_parse_maps_line("1000-2000 r-xp 0 0:0 0", &mm, path, 1), 0);
+	assert_int_equal(mapsline_parse("1000-2000 r-xp 0 0:0 0", &mm, path, 0), -EINVAL);
+	assert_int_equal(mapsline_parse("1000-2000 r-xp 0 0:0 0", &mm, path, 1), 0);
 }
 
 /* A procfs of our own. */
