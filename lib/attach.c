@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "attach.h"
+#include "attach_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,30 +17,8 @@
 #include "bpfvar.h"
 #include "frame.h"
 #include "objectfile.h"
-#include "loghist.h"
 #include "strbuf.h"
 #include "unwinding.h"
-
-struct attach_sample {
-	struct bpf_link *link;
-};
-
-struct attach {
-	const struct plan *plan;
-	struct attach_object object;
-
-	struct bpf_object *main;
-	struct bpf_program *handler; /* of a user's object, in place of our sampling program */
-	struct bpf_object **gates;
-	struct bpf_object **events; /* of those after the first */
-	struct bpf_object *hook;    /* of filters, if it could not be part of main */
-	struct bpf_link **links;
-	size_t n_links;
-	int *multi_fds; /* links of many uprobes each */
-	size_t n_multi_fds;
-	int cgroup_fd;
-	uint32_t n_cpus; /* possible, as libbpf counts them for per-CPU maps */
-};
 
 /* ---- objects ---- */
 
@@ -426,100 +404,10 @@ out:
 
 /* ---- probes ---- */
 
-static int add_link(struct attach *a, struct bpf_link *link)
-{
-	struct bpf_link **links = reallocarray(a->links, a->n_links + 1, sizeof(struct bpf_link *));
-
-	if (!links) {
-		bpf_link__destroy(link);
-		return -ENOMEM;
-	}
-	a->links = links;
-	links[a->n_links++] = link;
-	return 0;
-}
-
-static int uprobe(struct attach *a, const struct bpf_program *prog, const struct probe *p, int pid)
-{
-	LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = p->semaphore_offset,
-		    .retprobe = p->kind == PROBE_URETPROBE);
-	struct bpf_link *link =
-		bpf_program__attach_uprobe_opts(prog, pid, p->path, p->offset, &opts);
-
-	return link ? add_link(a, link) : -errno;
-}
-
-static int add_multi_fd(struct attach *a, int fd)
-{
-	int *fds;
-
-	if (fd < 0)
-		return fd;
-	fds = reallocarray(a->multi_fds, a->n_multi_fds + 1, sizeof(*fds));
-	if (!fds) {
-		close(fd);
-		return -ENOMEM;
-	}
-	a->multi_fds = fds;
-	fds[a->n_multi_fds++] = fd;
-	return 0;
-}
-
-/* Probes that one link can hold. */
-static bool same_link(const struct probe *x, const struct probe *y)
-{
-	return x->path && y->path && x->kind == y->kind && x->role == y->role &&
-	       !strcmp(x->path, y->path);
-}
-
-/*
- * Attaches the probes from p on (n of them follow in the gate) that belong together, for one
- * process or everyone. One link is attached and detached in one step, where single ones wait for
- * the kernel each. On failure *failed is the one that the kernel does not take.
- */
-static int uprobe_multi(struct attach *a, const struct bpf_program *prog, const struct probe *p,
-			size_t n, uint32_t pid, const struct probe **failed)
-{
-	uint64_t *offsets = calloc(2 * n, sizeof(*offsets)), *refs = offsets + n;
-	bool on_return = p->kind == PROBE_URETPROBE, has_refs = false;
-	int fd = bpf_program__fd(prog), err;
-	size_t used = 0;
-
-	if (!offsets)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		if (!same_link(p, &p[i]))
-			continue;
-		offsets[used] = p[i].offset;
-		refs[used++] = p[i].semaphore_offset;
-		has_refs |= p[i].semaphore_offset != 0;
-	}
-	err = add_multi_fd(a, host_uprobe_multi(fd, p->path, offsets, has_refs ? refs : NULL, used,
-						pid, on_return));
-	for (size_t i = 0; err && i < n; i++) {
-		int one;
-
-		if (!same_link(p, &p[i]))
-			continue;
-		one = host_uprobe_multi(fd, p->path, &p[i].offset,
-					has_refs ? &p[i].semaphore_offset : NULL, 1, pid,
-					on_return);
-		if (one >= 0) {
-			close(one);
-			continue;
-		}
-		*failed = &p[i];
-		break;
-	}
-	free(offsets);
-	return err;
-}
-
 /* One probe, or with links of many all that belong to it; n probes of the gate begin here. */
 static int attach_probe(struct attach *a, struct bpf_object *obj, const struct probe *p, size_t n,
 			enum kernel_method method, const struct probe **failed)
 {
-	bool multi = a->plan->host->has_uprobe_multi;
 	const struct plan *plan = a->plan;
 	struct bpf_program *prog = bpf_object__find_program_by_name(obj, program_of(a, p, method));
 	struct bpf_link *link;
@@ -531,13 +419,9 @@ static int attach_probe(struct attach *a, struct bpf_object *obj, const struct p
 	case PROBE_UPROBE:
 	case PROBE_URETPROBE:
 		if (!plan->attach_to_targets)
-			return multi ? uprobe_multi(a, prog, p, n, 0, failed)
-				     : uprobe(a, prog, p, -1);
+			return attach_uprobes(a, prog, p, n, 0, failed);
 		for (size_t i = 0; i < plan->n_target_pids && !err; i++) {
-			uint32_t pid = plan->target_pids[i];
-
-			err = multi ? uprobe_multi(a, prog, p, n, pid, failed)
-				    : uprobe(a, prog, p, pid);
+			err = attach_uprobes(a, prog, p, n, plan->target_pids[i], failed);
 			if (err == -ESRCH)
 				err = 0; /* it ended meanwhile */
 		}
@@ -554,7 +438,7 @@ static int attach_probe(struct attach *a, struct bpf_object *obj, const struct p
 	default:
 		return -EINVAL;
 	}
-	return link ? add_link(a, link) : -errno;
+	return link ? attach_add_link(a, link) : -errno;
 }
 
 /* The kernel's own error number for an instruction that uprobes can't step. */
@@ -589,7 +473,7 @@ static int explain_probe(const struct probe *p, const char *spec, int err, struc
 static bool was_attached(const struct gate_plan *g, size_t i)
 {
 	for (size_t j = 0; j < i; j++)
-		if (same_link(&g->probes[j], &g->probes[i]))
+		if (attach_same_link(&g->probes[j], &g->probes[i]))
 			return true;
 	return false;
 }
@@ -725,7 +609,7 @@ static int attach_hooks(struct attach *a, const char *const *names, size_t n)
 		struct bpf_link *link =
 			bpf_program__attach(bpf_object__find_program_by_name(obj, names[i]));
 
-		err = link ? add_link(a, link) : -errno;
+		err = link ? attach_add_link(a, link) : -errno;
 	}
 	while (err && a->n_links > first)
 		bpf_link__destroy(a->links[--a->n_links]);
@@ -764,7 +648,7 @@ int attach_gates(struct attach *a, struct failure *f)
 		if (!prog || !bpf_program__autoload(prog))
 			continue;
 		link = bpf_program__attach(prog);
-		err = link ? add_link(a, link) : -errno;
+		err = link ? attach_add_link(a, link) : -errno;
 		if (err)
 			return failure_set(f, err == -EPERM ? EXIT_CANT : EXIT_RUN, err,
 					   "cannot watch the life of processes (%s): %s", hooks[i],
@@ -871,108 +755,9 @@ int attach_watchdog(struct attach *a, uint64_t now_ns)
 	return err;
 }
 
-/* ---- counts ---- */
-
-void *attach_percpu(const struct attach *a, const char *map, uint32_t key, size_t bytes,
-		    uint32_t *n_cpus, size_t *stride)
-{
-	size_t each = (bytes + 7) / 8 * 8;
-	char *values = calloc(a->n_cpus, each);
-
-	if (values && bpf_map_lookup_elem(attach_map_fd(a, map), &key, values)) {
-		free(values);
-		return NULL;
-	}
-	*n_cpus = a->n_cpus;
-	*stride = each;
-	return values;
-}
-
-int attach_percpu_sum(const struct attach *a, const char *map, uint32_t key, void *sum,
-		      size_t bytes)
-{
-	size_t stride;
-	uint32_t n;
-	char *values = attach_percpu(a, map, key, bytes, &n, &stride);
-
-	if (!values)
-		return -EIO;
-	memset(sum, 0, bytes);
-	for (uint32_t cpu = 0; cpu < n; cpu++)
-		for (size_t i = 0; i < bytes / 8; i++)
-			((uint64_t *)sum)[i] += ((const uint64_t *)(values + cpu * stride))[i];
-	free(values);
-	return 0;
-}
-
-int attach_counters(const struct attach *a, size_t event, uint32_t cpu, struct tick_counters *out)
-{
-	size_t stride;
-	uint32_t n;
-	char *values = attach_percpu(a, "counters", event, sizeof(*out), &n, &stride);
-
-	if (!values)
-		return -EIO;
-	if (cpu < n)
-		*out = *(struct tick_counters *)(values + cpu * stride);
-	free(values);
-	return 0;
-}
-
-int attach_counters_sum(const struct attach *a, size_t event, struct tick_counters *out,
-			struct tick_counters *total)
-{
-	int err = attach_percpu_sum(a, "counters", event, out, sizeof(*out));
-
-	for (size_t i = 0; i < sizeof(*out) / 8 && !err; i++)
-		((uint64_t *)total)[i] += ((const uint64_t *)out)[i];
-	return err;
-}
-
 struct bpf_object *attach_main(const struct attach *a)
 {
 	return a->main;
-}
-
-/* Time of what is open at this moment. */
-static uint64_t still_open_ns(const struct attach *a, uint32_t gate, uint64_t now_ns)
-{
-	bool thread = a->plan->gates[gate].info.scope == GATE_SCOPE_THREAD;
-	int fd = attach_map_fd(a, thread ? "openings" : "scope_opens");
-	struct gate_key key, next, *at = NULL;
-	uint64_t sum = 0;
-	union {
-		struct gate_opening opening;
-		struct gate_scope_open scope;
-	} v;
-
-	while (!bpf_map_get_next_key(fd, at, &next)) {
-		uint64_t opened_ns;
-
-		key = next;
-		at = &key;
-		if (key.gate != gate || bpf_map_lookup_elem(fd, &key, &v))
-			continue;
-		opened_ns = thread ? v.opening.opened_ns : v.scope.opened_ns;
-		if (now_ns > opened_ns)
-			sum += now_ns - opened_ns;
-	}
-	return sum;
-}
-
-int attach_gate_stats(const struct attach *a, size_t i, uint64_t now_ns, struct gate_stats *st)
-{
-	int err = attach_percpu_sum(a, "gate_stats", i, st, sizeof(*st));
-
-	if (err)
-		return err;
-	st->open_ns += still_open_ns(a, i, now_ns);
-	return 0;
-}
-
-uint64_t attach_typical_ns(const struct gate_stats *st)
-{
-	return loghist_quantile(st->durations, GATE_HIST_BUCKETS, 1, 2);
 }
 
 int attach_disarm(const struct attach *a)
