@@ -186,7 +186,7 @@ sys.stdin.readline()' <"$T/go" >"$T/said" 3>&- 4>&- &
 @test "a library in two containers, so to speak: one table, and both are walked" {
 	local lib dir
 
-	lib=$(ldconfig -p | awk '/libsqlite3\.so\.0 / { print $NF; exit }')
+	lib=$(/sbin/ldconfig -p | awk '/libsqlite3\.so\.0 / { print $NF; exit }')
 	for dir in a b; do
 		mkdir "$T/$dir"
 		cp "$lib" "$T/$dir/libsqlite3.so.0"
