@@ -240,7 +240,9 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->user_frames, used = 0;
 	bool cut = is_cut(c, r->flags & SAMPLE_F_USER_CUT), restored = false, seen = false;
-	bool beneath = r->kernel_frames && !(r->flags & SAMPLE_F_KERNEL_CUT);
+	/* The walk by tables looks for a breakpoint itself. */
+	bool beneath = r->kernel_frames && !(r->flags & SAMPLE_F_KERNEL_CUT) &&
+		       !(c->unwound && ev->sample.unwind[0]);
 
 	if (c->unwound && n > c->verdict.frames)
 		n = c->verdict.frames;
