@@ -651,8 +651,8 @@ int attach_gates(struct attach *a, struct failure *f)
 		err = link ? attach_add_link(a, link) : -errno;
 		if (err)
 			return failure_set(f, err == -EPERM ? EXIT_CANT : EXIT_RUN, err,
-					   "cannot watch the life of processes (%s): %s", hooks[i],
-					   strerror(-err));
+					   "cannot watch the life of processes (%s): %s%s",
+					   hooks[i], strerror(-err), failure_hint(err));
 	}
 	if (a->plan->filters && attach_filter_wants_maps(a->plan))
 		attach_map_hook(a);

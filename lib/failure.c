@@ -18,6 +18,12 @@ int failure_set(struct failure *f, int exit_code, int err, const char *fmt, ...)
 	return err;
 }
 
+const char *failure_hint(int err)
+{
+	return err == -EMFILE || err == -ENFILE ? ": raise the limit of open files (ulimit -n)"
+						: "";
+}
+
 int failure_nomem(struct failure *f)
 {
 	return failure_set(f, EXIT_RUN, -ENOMEM, "out of memory");

@@ -23,6 +23,9 @@ struct failure {
 int failure_set(struct failure *f, int exit_code, int err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* What to do about a limit of open files, to be put behind the reason; "" for other errors. */
+const char *failure_hint(int err);
+
 /* Short of memory: -ENOMEM. */
 int failure_nomem(struct failure *f);
 

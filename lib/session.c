@@ -292,8 +292,8 @@ static int sample_event(struct session *s, struct session_cpu *c, size_t i, stru
 		close(e->fd);
 		e->fd = -1;
 		return failure_set(f, EXIT_RUN, err,
-				   "cannot run the sampling program on %s of CPU %" PRIu32 ": %s",
-				   plan->spec.name, c->cpu, strerror(-err));
+				   "cannot run the sampling program on %s of CPU %" PRIu32 ": %s%s",
+				   plan->spec.name, c->cpu, strerror(-err), failure_hint(err));
 	}
 	return 0;
 }
@@ -465,8 +465,8 @@ static int watch_targets(struct session *s, struct failure *f)
 			continue;
 		if (fd < 0)
 			return failure_set(f, EXIT_RUN, -errno,
-					   "cannot watch process %" PRIu32 ": %s", pid,
-					   strerror(errno));
+					   "cannot watch process %" PRIu32 ": %s%s", pid,
+					   strerror(errno), failure_hint(-errno));
 		s->pidfds[s->n_pidfds++] = fd;
 	}
 	s->n_pids_alive = s->n_pidfds;
