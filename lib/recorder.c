@@ -19,12 +19,14 @@
 #define SETTLE_NS 5000000ull
 
 /*
- * Neither open frames nor the side band are looked at more often than this, however short the
- * threshold: a wake-up takes some 50 us. Arm mode can depend on the look, and waits for it with
- * nothing stored.
+ * Open frames are not looked at more often than this, however short the threshold: a wake-up takes
+ * 50 to 80 us. Arm mode can depend on the look, and waits for it with nothing stored.
  */
-#define MIN_LOOK_NS	50000000ull
+#define MIN_LOOK_NS	100000000ull
 #define MIN_ARM_LOOK_NS 10000000ull
+
+/* Nor is the side band, while programs begin. */
+#define REST_NS 50000000ull
 
 /* A frame hangs if it takes twice its threshold, and at least so much more than that. */
 #define MIN_LATE_NS 10000000ull
@@ -139,7 +141,7 @@ int recorder_new(const struct recorder_opts *opts, struct recorder **out, struct
 		.flight_bytes = opts->frame_plan->ring_bytes,
 		/* Programs that have just begun can't be walked until their mappings are known. */
 		.prompt = plan->config.unwind,
-		.rest_ns = MIN_LOOK_NS,
+		.rest_ns = REST_NS,
 		.event = on_event,
 		.early = on_early,
 		.drained = on_drained,
