@@ -11,10 +11,14 @@ cpu=$(($(nproc) - 1))
 # --- asleep: fast frames only ---
 
 gr_start -g "u:$B/slow:frame" --threshold 16ms
+background "$B/slow" -w $((seconds * 1000 + 3000)) -n 0
+# That a program has begun costs something, once.
+pause 1
 before=$(used_ns "$GP_PID")
-"$B/slow" -w $((seconds * 1000)) -n 0
+pause "$seconds"
 after=$(used_ns "$GP_PID")
 gp_stop
+end_background
 value recorder_idle "$(calc "($after - $before) / ($seconds * 1e9) * 100" %.3f)" %
 
 # --- a sample: how long the program is interrupted, less an empty program's tick ---
