@@ -15,7 +15,7 @@ dmesg -n 3
 case $2 in
 budget) bash tests/vm/budget.sh >"$out/budget.tsv" 2>"$out/budget.err" ;;
 tests)
-	BATS_TEST_TIMEOUT=300 SG_PATIENCE=250 TEST_TIMEOUT=1200 \
+	BATS_TEST_TIMEOUT=300 SG_PATIENCE=250 TEST_TIMEOUT=1000 \
 		TEST_LIST=$out/list TEST_RESULTS=$out/results \
 		bash tests/run live vm >"$out/tests.log" 2>&1
 	;;

@@ -7,7 +7,7 @@
 #
 # KERNELS="6.1 7.3"   these series (all)       KERNEL_DIR=DIR   this unpacked kernel instead
 # VM_CACHE=DIR        kernels and QEMU         VM_OPTIONAL=1    a kernel that can't be had is left out
-# VM_TIMEOUT=S        seconds that a guest may take (1500)
+# VM_TIMEOUT=S        seconds that a guest may take (1200)
 #
 # Everything is built before; tests/README.md has the rest. The closing line is "N passed, N failed,
 # N skipped".
@@ -23,7 +23,7 @@ table=$here/verifier-budget.tsv
 every="5.10 6.1 6.12 6.18 7.3"
 kernels=${KERNELS:-$every}
 cache=${VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/samplegate/vm}
-limit=${VM_TIMEOUT:-1500}
+limit=${VM_TIMEOUT:-1200}
 work=$(mktemp -d) || exit 1
 # Only what this shell has started. Words on purpose.
 # shellcheck disable=SC2046
@@ -145,18 +145,27 @@ judge_dmesg()
 # One guest: KERNEL budget|tests
 guest()
 {
-	local kernel=$1 part=$2 out=$work/$1/$2 status=0 begin=$SECONDS cpus=2 boot=
+	local kernel=$1 part=$2 out=$work/$1/$2 status begin=$SECONDS cpus=2 boot= try hung=
 
 	trap '[ -z "$boot" ] || kill "$boot"; exit 143' TERM
 	[ "$part" = tests ] || cpus=1
 	mkdir -p "$out"
 	[ "$part" = budget ] || list_for "$kernel" >"$out/list"
-	bash $here/boot.sh -c $cpus -m 2G -t "$limit" -w "$out" -o "$out/console" "${dirs[$kernel]}" -- \
-		bash $here/guest.sh "$out" "$part" >"$out/log" 2>&1 </dev/null &
-	boot=$!
-	wait "$boot" || status=$?
-	boot=
+	for try in 1 2; do
+		status=0
+		bash $here/boot.sh -c $cpus -m 2G -t "$limit" -w "$out" -o "$out/console" "${dirs[$kernel]}" -- \
+			bash $here/guest.sh "$out" "$part" >"$out/log" 2>&1 </dev/null &
+		boot=$!
+		wait "$boot" || status=$?
+		boot=
+		# It gave no sign of life any more. Emulation did that once in some forty boots.
+		[ $status -eq 124 ] && [ $try -eq 1 ] || break
+		hung="it was killed after $limit s, and booted once more; its last words: $(tail -n 1 "$out/log")"
+		echo "check-vm: $(name_of "$kernel"): $part: $hung"
+		rm -f "$out/results" "$out/budget.tsv" "$out/dmesg"
+	done
 	{
+		[ -z "$hung" ] || printf 'skip\ta guest that hung (%s)\t%s\n' "$part" "${hung//$'\t'/ }"
 		if [ $status -eq 0 ]; then
 			printf 'pass\tboots and ends (%s)\t\n' "$part"
 		else
