@@ -91,10 +91,10 @@ status_of()
 	gp_stop
 	[ "$status" -eq 4 ] || [ "$status" -eq 0 ] || fail "exit code $status"
 	holds '.frames > 500'
-	# And for processes that others make, but not more often than each 50 ms, for a look and for the
-	# end of the rest after it. Some six of them are the test's.
-	most=$(((now - begun) / 300000000 + 5 + 10 * made))
-	[ $made -lt 40 ] || most=$(((now - begun) / 25000000 + 5))
+	# And for processes that others make (some six are the test's): one when it begins, one when it
+	# ends, and each time one at the end of the 50 ms in which nothing is read.
+	most=$(((now - begun) / 300000000 + 5 + 4 * made))
+	[ $most -le $(((now - begun) / 25000000 + 5)) ] || most=$(((now - begun) / 25000000 + 5))
 	[ $((wakes - first_wakes)) -le $most ] ||
 		fail "$((wakes - first_wakes)) wake-ups in $(((now - begun) / 1000000)) ms, $made processes made"
 	# A machine that stood still makes a glitch, and that reads symbols.
