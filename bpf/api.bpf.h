@@ -25,6 +25,7 @@
 #define frame_counts	   samplegate_frame_counts
 #define frame_enter	   samplegate_frame_enter
 #define frame_leave	   samplegate_frame_leave
+#define frame_next	   samplegate_frame_next
 #define frame_pass	   samplegate_frame_pass
 #define frame_places	   samplegate_frame_places
 #define frame_processes	   samplegate_frame_processes
@@ -32,6 +33,7 @@
 #define frame_thread_leave samplegate_frame_thread_leave
 #define frame_threads	   samplegate_frame_threads
 #define frames		   samplegate_frames
+#define frames_changing	   samplegate_frames_changing
 #define frames_passed	   samplegate_frames_passed
 #define gate_bucket	   samplegate_gate_bucket
 #define gate_check_plain   samplegate_gate_check_plain

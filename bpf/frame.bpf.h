@@ -35,6 +35,14 @@ struct {
 	__type(value, __u64);
 } frames_passed SEC(".maps");
 
+/* Frames of shared keys that are just being begun or ended: who inserts the entry does it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct frame_key);
+	__type(value, __u32);
+} frames_changing SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -179,15 +187,34 @@ static __always_inline struct frame *frame_entry(const struct frame_key *key)
 	return bpf_map_lookup_elem(&frames, key);
 }
 
+/* Whether several threads can be inside one frame. Else its own thread alone changes it. */
+static __always_inline bool frame_is_shared(void)
+{
+	return frame_cfg.key != FRAME_BY_THREAD;
+}
+
+static __always_inline __s64 frame_depth(const struct frame *f)
+{
+	return *(volatile __s64 *)&f->depth;
+}
+
 /*
- * The frame of a key. An entry that waits for its thread's next frame is none. Depth is what makes
- * it one, so it is written last, and 0 first.
+ * An entry that waits for the next frame is none. Depth or, of shared keys, `open` is what makes it
+ * one, so it is written last, and 0 first.
  */
+static __always_inline bool frame_is_open(const struct frame *f)
+{
+	if (frame_is_shared())
+		return *(volatile __u8 *)&f->open;
+	return !frame_cfg.parks || frame_depth(f) > 0;
+}
+
+/* The frame of a key. */
 static __always_inline struct frame *frame_of(const struct frame_key *key)
 {
 	struct frame *f = frame_entry(key);
 
-	return f && frame_cfg.parks && *(volatile __s64 *)&f->depth <= 0 ? NULL : f;
+	return f && !frame_is_open(f) ? NULL : f;
 }
 
 static __always_inline bool frame_has_passed(const struct frame *f)
@@ -203,6 +230,7 @@ static __always_inline void frame_fill(struct frame *f, struct task_struct *task
 	f->process = process;
 	f->cpu = bpf_get_smp_processor_id();
 	f->blocked = 0;
+	f->again = 0;
 	f->slot = frame_control.turns & (FRAME_SLOTS - 1);
 	f->pid = process;
 	f->tid = id & GATE_ID_IDLE ? 0 : id;
@@ -211,6 +239,13 @@ static __always_inline void frame_fill(struct frame *f, struct task_struct *task
 		f->tid = compat_task_tid(task, frame_cfg.shared.pidns_inum);
 	}
 	compat_current_comm(task, f->comm);
+	barrier();
+}
+
+/* A thread's own, that is filled in. */
+static __always_inline void frame_set_open(struct frame *f)
+{
+	f->open = 1;
 	barrier();
 	f->depth = 1;
 }
@@ -242,12 +277,117 @@ static __always_inline void frame_begun(__u32 slot, __u32 process)
 }
 
 /*
- * One more begin of the frame (value, space), by the current thread: id and process as gates name
- * it. 1 if it is inside now, 0 if there was no room.
+ * Frames of shared keys are begun and ended on several CPUs at the same time, with nothing but
+ * counts that can be added to, not read back (kernels before 5.12), and maps whose insertion and
+ * deletion succeed for one CPU only. An interrupt can come between any two steps, so nobody waits
+ * for anybody else:
  *
- * Frames of one thread's key are changed by that thread alone. Others can end on one CPU while they
- * are begun again on another: so the entry is looked for once more after the count went up, and
- * frame_leave() looks at the count once more after it has deleted the entry.
+ * - Begins add 1 to the depth of the key's entry, ends take 1 away, and the entry stays. Whoever
+ *   finds that depth and `open` don't agree tries to be the one that changes that
+ *   (`frames_changing`).
+ * - Who came too late to be the one relies on that one to look once more when it is done.
+ * - An end that finds 0 left ends the frame, even if the next one has begun before it comes to
+ * that.
+ *
+ * Where too many entries wait, one goes with its frame, though its memory is another's at once:
+ * FRAME_GOING is taken from the depth first, and if no begin came between, it is deleted. Begins
+ * that find it so look again: the only place where one can be lost, and it is counted.
+ */
+#define FRAME_GOING (1ll << 40)
+
+static __always_inline bool frame_is_going(const struct frame *f)
+{
+	return frame_depth(f) < -(FRAME_GOING / 2);
+}
+
+/* Times that a begin looks whether an entry has gone: that takes another CPU a few instructions. */
+#define FRAME_TRIES 256
+
+#define FRAME_EEXIST 17
+
+/* How a begin of a shared key came inside. */
+enum frame_joined {
+	FRAME_NO_ROOM,
+	FRAME_JOINED,
+	FRAME_WAITS, /* in an entry that has waited for its next frame: frame_next() */
+	FRAME_FRESH, /* `fresh` is the entry */
+};
+
+static __always_inline enum frame_joined frame_join(const struct frame_key *key,
+						    const struct frame *fresh)
+{
+	struct frame *f = NULL;
+	__u16 born = 0;
+	int err;
+
+	for (int i = 0; i < FRAME_TRIES; i++) {
+		f = bpf_map_lookup_elem(&frames, key);
+		if (!f) {
+			err = bpf_map_update_elem(&frames, key, fresh, BPF_NOEXIST);
+			if (!err)
+				return FRAME_FRESH;
+			if (err != -FRAME_EEXIST)
+				return FRAME_NO_ROOM;
+			continue;
+		}
+		if (f->born != born) {
+			born = f->born;
+			gate_count(f->depth, 1);
+		}
+		if (!frame_is_going(f) && *(volatile __u16 *)&f->born == born)
+			return *(volatile __u8 *)&f->open ? FRAME_JOINED : FRAME_WAITS;
+	}
+	if (f)
+		gate_count(f->depth, -1);
+	return FRAME_NO_ROOM;
+}
+
+static __always_inline bool frame_change_begin(const struct frame_key *key)
+{
+	__u32 one = 1;
+
+	return !bpf_map_update_elem(&frames_changing, key, &one, BPF_NOEXIST);
+}
+
+static __always_inline void frame_change_end(const struct frame_key *key)
+{
+	bpf_map_delete_elem(&frames_changing, key);
+}
+
+/*
+ * The next frame of a shared key, in the entry of the last, if it has been begun by anyone: it goes
+ * by the current thread. 1: look once more.
+ */
+__noinline int frame_next(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
+{
+	struct frame_key key = {.value = value, .process = space};
+	bool begun = false;
+	struct frame *f;
+	__u32 slot = 0;
+
+	if (!frame_change_begin(&key))
+		return 0;
+	f = bpf_map_lookup_elem(&frames, &key);
+	if (f && !f->open && frame_depth(f) > 0) {
+		frame_fill(f, compat_current(), id, process, now);
+		f->again = 1;
+		slot = f->slot;
+		begun = true;
+		barrier();
+		f->open = 1;
+	}
+	frame_change_end(&key);
+	if (begun) {
+		if (frame_outlives_threads())
+			frame_process_count(process, 1);
+		frame_begun(slot, process);
+	}
+	return 1;
+}
+
+/*
+ * One more begin of the frame (value, space), by the current thread: id and process as gates name
+ * it. 0 if there was no room, else it is inside; FRAME_WAITS: frame_settle().
  */
 __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
 {
@@ -255,6 +395,7 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 	struct frame_counts *c;
 	struct frame fresh = {};
 	struct frame *f = NULL;
+	enum frame_joined joined = FRAME_FRESH;
 
 	if (frame_cfg.parks) {
 		f = frame_entry(&key);
@@ -264,6 +405,7 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 		}
 		if (f) {
 			frame_fill(f, compat_current(), id, process, now);
+			frame_set_open(f);
 			frame_begun(f->slot, process);
 			return 1;
 		}
@@ -272,25 +414,30 @@ __noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __
 	if (!c)
 		return 0;
 	/* A user function's gate has found that its thread is outside. */
-	if (frame_cfg.key != FRAME_BY_THREAD ||
-	    (!frame_cfg.parks && !(frame_cfg.shared.info.flags & GATE_F_FRAME)))
+	if (!frame_is_shared() && !frame_cfg.parks &&
+	    !(frame_cfg.shared.info.flags & GATE_F_FRAME)) {
 		f = bpf_map_lookup_elem(&frames, &key);
-	if (f) {
-		gate_count(f->depth, 1);
-		if (frame_cfg.key == FRAME_BY_THREAD || bpf_map_lookup_elem(&frames, &key))
+		if (f) {
+			gate_count(f->depth, 1);
 			return 1;
+		}
 	}
 	frame_fill(&fresh, compat_current(), id, process, now);
-	if (bpf_map_update_elem(&frames, &key, &fresh, BPF_NOEXIST)) {
-		f = bpf_map_lookup_elem(&frames, &key);
-		if (!f) {
-			gate_count(c->no_room, 1);
-			return 0;
-		}
-		gate_count(f->depth, 1);
-		return 1;
+	fresh.depth = 1;
+	fresh.open = 1;
+	if (frame_is_shared()) {
+		fresh.born = (__u16)(now >> 6) | 1;
+		joined = frame_join(&key, &fresh);
+		if (joined == FRAME_JOINED || joined == FRAME_WAITS)
+			return joined;
+	} else if (bpf_map_update_elem(&frames, &key, &fresh, BPF_NOEXIST)) {
+		joined = FRAME_NO_ROOM;
 	}
-	if (frame_cfg.parks)
+	if (joined == FRAME_NO_ROOM) {
+		gate_count(c->no_room, 1);
+		return 0;
+	}
+	if (frame_cfg.parks || frame_is_shared())
 		gate_count(frame_control.entries, 1);
 	if (frame_outlives_threads())
 		frame_process_count(process, 1);
@@ -345,12 +492,12 @@ static __always_inline void frame_forget(const struct frame_key *key)
 		gate_count(frame_control.entries, -1);
 }
 
-/* Whether this end is the last one of a frame. */
+/* Whether this end is the last one of a thread's frame. */
 static __always_inline bool frame_is_over(struct frame *f, __u32 how)
 {
 	if (!frame_cfg.parks) {
 		gate_count(f->depth, -1);
-		return (how & FRAME_WHOLE) || *(volatile __s64 *)&f->depth <= 0;
+		return (how & FRAME_WHOLE) || frame_depth(f) <= 0;
 	}
 	if (!(how & FRAME_WHOLE) && f->depth > 1) {
 		f->depth--;
@@ -360,33 +507,90 @@ static __always_inline bool frame_is_over(struct frame *f, __u32 how)
 	return true;
 }
 
-/* frame_leave(): it is over, but has to be begun again at once. */
-#define FRAME_BEGUN_AGAIN 2
+/* What frame_leave() has done. */
+enum frame_left {
+	FRAME_LEFT_NOTHING, /* there was no such frame */
+	FRAME_LEFT,
+	FRAME_LEFT_LAST, /* and has ended it, or was about to: frame_settle() */
+};
+
+/* Or'ed to a cause: no end of its own, it looks for one that was missed. */
+#define FRAME_NO_END 0x200u
+
+/* An end of a shared key's frame, in its entry. FRAME_LEFT_LAST: it is the caller that ends it. */
+static __always_inline enum frame_left frame_take(struct frame *f, const struct frame_key *key,
+						  __u32 how, __u64 *begin_ns)
+{
+	bool open = *(volatile __u8 *)&f->open, whole = how & FRAME_WHOLE;
+
+	*begin_ns = f->begin_ns;
+	if (whole && !open)
+		return FRAME_LEFT_NOTHING;
+	if (!(how & (FRAME_WHOLE | FRAME_NO_END))) {
+		if (frame_depth(f) <= 0)
+			return FRAME_LEFT_NOTHING;
+		gate_count(f->depth, -1);
+	}
+	if (!open || (!whole && frame_depth(f) > 0) || !frame_change_begin(key))
+		return FRAME_LEFT;
+	return FRAME_LEFT_LAST;
+}
+
+/* After it, what is needed of a shared key's entry whose frame is over: it waits, or goes. */
+static __always_inline void frame_put(struct frame *f, const struct frame_key *key, __u32 how)
+{
+	__s64 entries = *(volatile __s64 *)&frame_control.entries, depth = frame_depth(f);
+
+	/* Those inside are told that there is none; an end too many is forgotten. */
+	if (depth < 0 || (how & FRAME_WHOLE))
+		gate_count(f->depth, -depth);
+	if (entries > FRAME_MAX_PARKED_AGAIN || (entries > FRAME_MAX_PARKED && !f->again)) {
+		gate_count(f->depth, -FRAME_GOING);
+		if (frame_depth(f) <= -FRAME_GOING)
+			frame_forget(key);
+		else
+			gate_count(f->depth, FRAME_GOING);
+	}
+}
 
 /*
- * One end of the frame, for a cause (enum frame_cause, and FRAME_WHOLE). 0: there is none; else 1,
- * or FRAME_BEGUN_AGAIN.
+ * One end of the frame, for a cause (enum frame_cause, and FRAME_WHOLE or FRAME_NO_END). What is
+ * returned is enum frame_left; frame_end() does what that asks for.
  */
 __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
-	struct frame *f = frame_of(&key);
 	__u32 cause = how & 7, opener, process, slot;
+	enum frame_left left = FRAME_LEFT;
 	struct frame_notice *n = NULL;
 	__u64 begin, told = 0;
 	bool late, passed, blocked;
+	struct frame *f;
 
+	f = frame_is_shared() ? frame_entry(&key) : frame_of(&key);
 	if (!f)
-		return 0;
-	if (!frame_is_over(f, how))
-		return 1;
-	/* A barrier: whoever says after this that it has passed finds out that it is over. */
-	if (frame_cfg.parks)
-		frame_count_open(f->slot, -1);
-	begin = f->begin_ns;
+		return FRAME_LEFT_NOTHING;
+	if (frame_is_shared()) {
+		left = frame_take(f, &key, how, &begin);
+		if (left != FRAME_LEFT_LAST)
+			return left;
+		/* Somebody else may have ended it meanwhile. */
+		f = bpf_map_lookup_elem(&frames, &key);
+		if (!f || !f->open || f->begin_ns != begin) {
+			frame_change_end(&key);
+			return FRAME_LEFT_LAST;
+		}
+	} else {
+		begin = f->begin_ns;
+		if (!frame_is_over(f, how))
+			return FRAME_LEFT;
+	}
 	opener = f->opener;
 	process = f->process;
 	slot = f->slot;
+	/* A barrier: whoever says after this that it has passed finds out that it is over. */
+	if (frame_cfg.parks)
+		frame_count_open(slot, -1);
 	passed = frame_has_passed(f);
 	blocked = f->blocked;
 	if (now < begin)
@@ -403,10 +607,19 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 			frame_describe(n, &key, f, now);
 		}
 	}
-	if (!frame_cfg.parks && bpf_map_delete_elem(&frames, &key)) {
-		if (told)
-			bpf_ringbuf_discard(n, 0);
-		return 1;
+	if (frame_is_shared()) {
+		f->open = 0;
+		frame_count_open(slot, -1); /* a barrier, as above */
+		passed = frame_has_passed(f);
+	} else if (!frame_cfg.parks) {
+		if (bpf_map_delete_elem(&frames, &key)) {
+			if (told)
+				bpf_ringbuf_discard(n, 0);
+			return FRAME_LEFT;
+		}
+		/* A tick came between. */
+		passed = *(volatile __u64 *)&f->passed_ns == begin;
+		frame_count_open(slot, -1);
 	}
 	if (told) {
 		n->kind = FRAME_NOTICE_END;
@@ -414,10 +627,8 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 		bpf_ringbuf_submit(n, 0);
 	}
 	frame_account(begin, now, cause, late, told);
-	if (!frame_cfg.parks)
-		frame_count_open(slot, -1);
-	else if (frame_cfg.parks == FRAME_PARKS &&
-		 *(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
+	if (frame_cfg.parks == FRAME_PARKS &&
+	    *(volatile __s64 *)&frame_control.entries > FRAME_MAX_PARKED)
 		frame_forget(&key);
 	if (passed && !bpf_map_delete_elem(&frames_passed, &key))
 		gate_count(frame_control.passed, -1);
@@ -431,11 +642,11 @@ __noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 			bpf_map_delete_elem(&frame_threads, &opener);
 		frame_process_count(process, -1);
 	}
-	/* Begun again before it was deleted, and whoever did that has seen it there. */
-	if (frame_cfg.key != FRAME_BY_THREAD && !(how & FRAME_WHOLE) && f->begin_ns == begin &&
-	    *(volatile __s64 *)&f->depth > 0)
-		return FRAME_BEGUN_AGAIN;
-	return 1;
+	if (frame_is_shared()) {
+		frame_put(f, &key, how);
+		frame_change_end(&key);
+	}
+	return left;
 }
 
 /*
@@ -454,7 +665,7 @@ static __always_inline bool frame_end_short(struct frame *f, const struct frame_
 	frame_count_open(f->slot, -1); /* a barrier, as in frame_leave() */
 	if (frame_has_passed(f) && !bpf_map_delete_elem(&frames_passed, key))
 		gate_count(frame_control.passed, -1);
-	if (*(volatile __u16 *)&f->blocked) {
+	if (*(volatile __u8 *)&f->blocked) {
 		__u32 opener = f->opener;
 
 		bpf_map_delete_elem(&blocks, &opener);
@@ -472,6 +683,7 @@ static __always_inline bool frame_begin_again(const struct gate_self *self, __u6
 	if (!f || f->depth > 0)
 		return false;
 	frame_fill(f, self->task, self->id, self->process, now);
+	frame_set_open(f);
 	frame_begun(f->slot, self->process);
 	return true;
 }
@@ -484,17 +696,36 @@ static __always_inline bool frame_end_again(__u32 id, __u64 now)
 	return f && frame_end_short(f, &key, now);
 }
 
-/* frame_leave() by the current thread, and what follows: from here, since stacks add up. */
-static __always_inline int frame_end(const struct frame_key *key, __u32 how, __u64 now)
+/* So often: each time somebody else has begun or ended a frame meanwhile. */
+#define FRAME_LOOKS 8
+
+/* After a change of a shared key's entry: what others wanted to change meanwhile. */
+static __always_inline void frame_settle(const struct frame_key *key, __u64 now)
 {
-	int ended = frame_leave(key->value, key->process, how, now);
+	struct gate_self self;
+	struct frame *f;
 
-	if (ended == FRAME_BEGUN_AGAIN) {
-		struct gate_self self = gate_current(false);
-
-		frame_enter(key->value, key->process, self.id, self.process, now);
+	for (int i = 0; i < FRAME_LOOKS; i++) {
+		f = bpf_map_lookup_elem(&frames, key);
+		if (!f || (frame_depth(f) > 0) == !!*(volatile __u8 *)&f->open)
+			break;
+		if (frame_depth(f) > 0) {
+			self = gate_current(false);
+			frame_next(key->value, key->process, self.id, self.process, now);
+		} else {
+			frame_leave(key->value, key->process, FRAME_ENDED | FRAME_NO_END, now);
+		}
 	}
-	return ended;
+}
+
+/* frame_leave(), and what it asks for: from here, since stacks add up. False: no such frame. */
+static __always_inline bool frame_end(const struct frame_key *key, __u32 how, __u64 now)
+{
+	int left = frame_leave(key->value, key->process, how, now);
+
+	if (frame_is_shared() && left == FRAME_LEFT_LAST)
+		frame_settle(key, now);
+	return left != FRAME_LEFT_NOTHING;
 }
 
 _Static_assert(FRAME_ENDED <= 7, "a cause is three bits");
@@ -515,7 +746,7 @@ __noinline int frame_pass(__u64 value, __u32 space, __u64 begin_ns)
 	gate_count(frame_control.passed, 1);
 	/* It ended meanwhile, and whoever ended it did not know. */
 	f = frame_of(&key);
-	if ((!f || (frame_cfg.parks && *(volatile __u64 *)&f->begin_ns != began)) &&
+	if ((!f || *(volatile __u64 *)&f->begin_ns != began) &&
 	    !bpf_map_delete_elem(&frames_passed, &key))
 		gate_count(frame_control.passed, -1);
 	return 1;
@@ -568,6 +799,7 @@ static __always_inline void frame_key_here(__u32 id, __u32 process, __u64 arg,
 __noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
 {
 	struct frame_thread mine = {.depth = 1}, *t;
+	int joined;
 
 	frame_key_here(id, process, arg, &mine.key);
 	if (frame_cfg.key != FRAME_BY_THREAD && frame_cfg.natural) {
@@ -577,8 +809,11 @@ __noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
 			return 1;
 		}
 	}
-	if (!frame_enter(mine.key.value, mine.key.process, id, process, now))
+	joined = frame_enter(mine.key.value, mine.key.process, id, process, now);
+	if (!joined)
 		return 0;
+	if (frame_is_shared() && joined == FRAME_WAITS)
+		frame_settle(&mine.key, now);
 	if (frame_cfg.key != FRAME_BY_THREAD)
 		bpf_map_update_elem(&frame_threads, &id, &mine, BPF_ANY);
 	return 1;
@@ -617,6 +852,7 @@ static __always_inline void frame_gate_begin(struct gate_opening *op, const stru
 
 	if (frame_cfg.parks == FRAME_PARKS_INSIDE && f->depth <= 0) {
 		frame_fill(f, self->task, self->id, self->process, now);
+		frame_set_open(f);
 		frame_begun(f->slot, self->process);
 	} else {
 		frame_thread_enter(self->id, self->process, self->arg, now);

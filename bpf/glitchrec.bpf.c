@@ -68,7 +68,11 @@ static __always_inline void process_gone(__u32 process, __u32 cause, bool all)
 	if ((cfg.info.flags & GATE_F_KERNEL) && (!all || !frame_cfg.key_of_process))
 		return;
 	if (frame_cfg.key == FRAME_BY_PROCESS) {
-		frame_leave(process, 0, cause | FRAME_WHOLE, bpf_ktime_get_ns());
+		const struct frame_key key = {.value = process};
+
+		frame_end(&key, cause | FRAME_WHOLE, bpf_ktime_get_ns());
+		if (all)
+			frame_forget(&key);
 	} else {
 		count = bpf_map_lookup_elem(&frame_processes, &process);
 		if (count && *count > 0)
@@ -114,8 +118,8 @@ static __always_inline int point_end(__u64 arg)
 	struct gate_stats *st = gate_stats_of(0);
 	struct gate_self self;
 	struct frame_key key;
+	bool ended;
 	__u64 now;
-	int ended;
 
 	if (!may_pass() || !st)
 		return 0;
@@ -432,10 +436,9 @@ SEC("?raw_tp")
 int close_frame(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct frame_key key = {.value = ctx->args[0], .process = ctx->args[1]};
-	struct frame *f = frame_of(&key);
+	struct frame *f = frame_entry(&key);
 
 	if (f && f->begin_ns == ctx->args[2])
-		frame_leave(key.value, key.process, (ctx->args[3] & 7) | FRAME_WHOLE,
-			    bpf_ktime_get_ns());
+		frame_end(&key, (ctx->args[3] & 7) | FRAME_WHOLE, bpf_ktime_get_ns());
 	return 0;
 }

@@ -5,8 +5,8 @@
 /*
  * Frames, shared by the BPF side and user space: which are open, since when, and what is told about
  * those that took too long. A frame is one entry of the map `frames`, by its key. As with a gate's
- * openings, whoever deletes the entry is the one who ends the frame; or the entry is a thread's own
- * and is kept for its next frame. docs/design.md has the why.
+ * openings, whoever deletes the entry is the one who ends the frame; or the entry is
+ * kept for the next frame. docs/design.md has the why.
  */
 
 #ifndef __VMLINUX_H__
@@ -82,14 +82,17 @@ enum frame_cause {
 struct frame {
 	__u64 begin_ns; /* CLOCK_MONOTONIC */
 	__s64 depth;	/* how often it was begun and not ended; the outermost pair counts. 0: over,
-			   and the entry waits for the thread's next frame (frame_cfg.parks) */
+			   and    the entry waits for the next frame; or it is about to go, as below 0 */
 	__u64 passed_ns; /* begin_ns of that frame whose deadline was seen to pass: of this one? */
 	__u32 opener;	 /* the thread that began it: initial pid namespace, as gates name it */
 	__u32 process;	 /* its thread group, likewise */
 	__u32 pid, tid;	 /* of the same thread, in the reader's pid namespace */
-	__u32 cpu;	 /* where it began */
-	__u16 blocked;	 /* its opener has left the CPU inside */
-	__u16 slot;	 /* in frame_control.open */
+	__u16 cpu;	 /* where it began */
+	__u16 born;	 /* which entry this is of those that the key had one after the other */
+	__u8 open;	 /* a frame of a shared key: begun, and not ended yet. Others: always 1 */
+	__u8 again;	 /* not the entry's first frame */
+	__u8 blocked;	 /* its opener has left the CPU inside */
+	__u8 slot;	 /* in frame_control.open */
 	char comm[SAMPLE_COMM_BYTES];
 };
 
@@ -106,8 +109,12 @@ struct frame_opening {
 	struct frame frame; /* FRAME_PARKS_INSIDE */
 };
 
-/* Entries that wait for their thread's next frame: beyond so many they are deleted instead. */
-#define FRAME_MAX_PARKED 8192
+/*
+ * Entries that wait for their next frame: beyond so many they are deleted instead. Those of shared
+ * keys that have had more than one stay longer.
+ */
+#define FRAME_MAX_PARKED       8192
+#define FRAME_MAX_PARKED_AGAIN 12288
 
 /* Map `frame_threads`: the frame that a thread is inside, where that is not named by the thread. */
 struct frame_thread {

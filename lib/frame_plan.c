@@ -11,6 +11,9 @@
 /* Frames that can be open at a time. */
 #define MAX_FRAMES 16384u
 
+/* Of shared keys, just being begun or ended: by programs that run, or were preempted. */
+#define MAX_FRAMES_CHANGING 4096u
+
 /* Threads inside frames that can be off the CPU at a time: each takes over 2 KB. */
 #define MAX_BLOCKS 1024u
 
@@ -89,7 +92,7 @@ static void size_maps(struct frame_plan *fp)
 		{"frames", MAX_FRAMES},		{"frame_threads", MAX_FRAMES},
 		{"frames_passed", MAX_FRAMES},	{"frame_processes", MAX_FRAMES},
 		{"blocks", MAX_BLOCKS},		{"notices", NOTICE_BYTES},
-		{"frame_places", fp->places.n},
+		{"frame_places", fp->places.n}, {"frames_changing", MAX_FRAMES_CHANGING},
 	};
 
 	memcpy(fp->maps, maps, sizeof(maps));

@@ -11,7 +11,7 @@
 #include "glitchrec.h"
 #include "plan.h"
 
-#define FRAME_PLAN_MAPS 7
+#define FRAME_PLAN_MAPS 8
 
 struct frame_plan {
 	struct glitchrec_config config; /* what follows .shared; that is the plan's */

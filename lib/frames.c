@@ -100,18 +100,23 @@ static bool read_entry(const struct frames *fr, const struct frame_key *key, str
 	return true;
 }
 
+static bool is_open(const struct frame *f)
+{
+	return f->depth > 0 && f->open;
+}
+
 /*
- * An entry is copied while it may be used for its thread's next frame: begin and depth belong
- * together if the begin is still the same in a second copy, since it is written before the depth.
+ * An entry is copied while it may be used for the next frame: begin and depth belong together if
+ * the begin is still the same in a second copy, since it is written before what makes it a frame.
  */
 static bool read_frame(const struct frames *fr, const struct frame_key *key, struct frame *f)
 {
 	uint64_t begin_ns;
 
-	if (!read_entry(fr, key, f) || f->depth <= 0)
+	if (!read_entry(fr, key, f) || !is_open(f))
 		return false;
 	begin_ns = f->begin_ns;
-	return read_entry(fr, key, f) && f->depth > 0 && f->begin_ns == begin_ns;
+	return read_entry(fr, key, f) && is_open(f) && f->begin_ns == begin_ns;
 }
 
 int frames_each(struct frames *fr,

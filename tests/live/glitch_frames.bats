@@ -191,6 +191,29 @@ setup_file()
 	is .abandoned 0
 }
 
+@test "frames of one key on two CPUs at the same time, 100,042 times: each ends" {
+	local key mode begun
+
+	while read -r key mode begun; do
+		gr -q -g "u:$W/frames:begin_request..u:$W/frames:end_request" --key "$key" \
+			--threshold 100s -- "$W/frames" "$mode"
+		[ "$status" -eq 4 ] || fail "exit code $status"
+		holds ".gates[0].entries == $begun and .frames == .gates[0].opens"
+		# Two threads are rarely ever both outside if nothing goes wrong.
+		holds ".frames > $((begun / 8)) and .frames <= $begun"
+		is .unbalanced 0
+		is .abandoned 0
+		is .unfinished 0
+		is .no_room 0
+		rm -rf "$T/gl"
+	done <<-END
+		global collide 100042
+		pid    collide 100042
+		arg0   collide 100042
+		arg0   crowd   120053
+	END
+}
+
 @test "a USDT point's argument in another register at each of its places: 37 keys" {
 	gr_ok -q -g "U:$W/usdt:sgtest:moved_begin..U:$W/usdt:sgtest:moved_end" --key arg0 \
 		--threshold 10us -- "$W/usdt"

@@ -3,20 +3,26 @@
  * Frames of known length, each logged as a line "frame NUMBER CULPRIT BEGIN END" (CLOCK_MONOTONIC,
  * taken first and last inside), for glitchrec.
  *
- * mix      500 fast frames and 23 slow ones, in an order from a fixed seed; each slow one burns in
- * a culprit of its own. One thread, real-time on CPU 0, so that nothing comes between a probe and
- * the log; a bystander burns on CPU 1. handoff  requests begun by one thread and ended by another,
- * two of them open at a time hang     one frame asleep in slumber() for -t milliseconds fast frames
- * of a millisecond for -t milliseconds many     frames of 12 ms, 60 a second, for -t milliseconds
- * exit     a request begun by a process that then ends
+ * - mix: 500 fast frames and 23 slow ones, in an order from a fixed seed; each slow one burns in a
+ *   culprit of its own. One thread, real-time on CPU 0, so that nothing comes between a probe and
+ *   the log; a bystander burns on CPU 1.
+ * - handoff: requests begun by one thread and ended by another, two of them open at a time
+ * - hang: one frame asleep in slumber() for -t milliseconds
+ * - fast: frames of a millisecond for -t milliseconds
+ * - many: frames of 12 ms, 60 a second, for -t milliseconds
+ * - exit: a request begun by a process that then ends
+ * - collide: one request, begun and ended by threads on two CPUs at the same time, again and again
+ * - crowd: the same, after 20,011 others that were begun and ended once
  */
 #include <sched.h>
 
 #include "common.h"
 
-#define N_FAST 500
-#define N_SLOW 23
-#define N_REQS 11
+#define N_FAST	     500
+#define N_SLOW	     23
+#define N_REQS	     11
+#define N_COLLISIONS 50021
+#define N_CROWD	     20011
 
 static bool done;
 
@@ -222,6 +228,39 @@ static void handoff(void)
 	printf("requests=%d\n", N_REQS);
 }
 
+static pthread_barrier_t collide_start;
+
+static void *collider(void *arg)
+{
+	struct entry e;
+
+	pin(*(int *)arg);
+	pthread_barrier_wait(&collide_start);
+	for (int i = 0; i < N_COLLISIONS; i++) {
+		begin_request(7, &e);
+		end_request(7, &e);
+	}
+	return NULL;
+}
+
+static void collide(uint64_t crowd)
+{
+	int cpus[2] = {0, 1};
+	pthread_t threads[2];
+	struct entry e;
+
+	for (uint64_t i = 0; i < crowd; i++) {
+		begin_request(1000 + i, &e);
+		end_request(1000 + i, &e);
+	}
+	pthread_barrier_init(&collide_start, NULL, 2);
+	for (int i = 0; i < 2; i++)
+		threads[i] = wl_thread(NULL, collider, &cpus[i]);
+	for (int i = 0; i < 2; i++)
+		wl_join(threads[i]);
+	printf("begun=%" PRIu64 "\n", crowd + 2 * N_COLLISIONS);
+}
+
 static void repeat(uint64_t frame_ns, uint64_t pause_ns, uint64_t total_ms)
 {
 	uint64_t until = wl_now_ns() + total_ms * NS_PER_MS;
@@ -244,7 +283,7 @@ int main(int argc, char **argv)
 	struct wl wl;
 	int opt;
 
-	wl_init(&wl, "[-t MS] mix|handoff|hang|fast|many|exit");
+	wl_init(&wl, "[-t MS] mix|handoff|hang|fast|many|exit|collide|crowd");
 	while ((opt = getopt(argc, argv, WL_OPTS "t:")) != -1) {
 		if (opt == 't')
 			ms = wl_number(opt, optarg, 1, 100000);
@@ -273,6 +312,10 @@ int main(int argc, char **argv)
 		begin_request(7, &requests[0]);
 		wl_sleep_ns(ms * NS_PER_MS);
 		printf("begun=1\n");
+	} else if (!strcmp(mode, "collide")) {
+		collide(0);
+	} else if (!strcmp(mode, "crowd")) {
+		collide(N_CROWD);
 	} else {
 		wl_usage(&wl);
 	}
