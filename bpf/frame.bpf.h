@@ -301,7 +301,7 @@ static __always_inline bool frame_is_going(const struct frame *f)
 }
 
 /* Times that a begin looks whether an entry has gone: that takes another CPU a few instructions. */
-#define FRAME_TRIES 256
+#define FRAME_TRIES 64
 
 #define FRAME_EEXIST 17
 
