@@ -51,14 +51,29 @@ gr()
 	run_tool "$SG_BUILD/glitchrec" -q -o "$T/gl" --call-graph fp "$@"
 }
 
+# states EVENTS ARGS...: of() with the 97 states. An emulated CPU has lost a hit, once in hundreds of runs:
+# the event itself had counted 96, which is what the tool reported. Such a run says nothing, and is repeated,
+# twice at most. Each hit is one of each of so many events.
+states()
+{
+	local want=$(($1 * 97)) try
+
+	for try in 1 2 3; do
+		of "${@:2}" -- "$STATES"
+		[ "$status" -eq 0 ] || return 0
+		[ "$(field '.seen + .missed')" -ge "$want" ] && return
+		echo "# try $try: the events have counted $(field '.seen + .missed') of $want hits" >&3
+	done
+}
+
 # four A B C D N N N N: of the 97 states four filters keep so many, all in one run
 four()
 {
 	local hit
 
 	hit=$(mem "$STATES" hit)
-	of -e "$hit" --filter "$1" -e "$hit" --filter "$2" -e "$hit" --filter "$3" \
-		-e "$hit" --filter "$4" "${@:9}" -- "$STATES"
+	states 4 -e "$hit" --filter "$1" -e "$hit" --filter "$2" -e "$hit" --filter "$3" \
+		-e "$hit" --filter "$4" "${@:9}"
 	[ "$status" -eq 0 ] || fail "exit code $status"
 	assert_identity
 	all_hold '.events | all(.seen == 97)' ".events[0].kept == $5" ".events[1].kept == $6" \
@@ -249,8 +264,8 @@ known()
 
 @test "the kernel's own samples of what is kept" {
 	command -v perf >/dev/null || skip "no perf"
-	of -e "$(mem "$STATES" hit)" --filter 'comm == "changed"' --emit chain --perf-data "$T/p.data" \
-		-- "$STATES"
+	states 1 -e "$(mem "$STATES" hit)" --filter 'comm == "changed"' --emit chain \
+		--perf-data "$T/p.data"
 	[ "$status" -eq 0 ] || fail "exit code $status"
 	all_hold '.kept == 41' '.filtered == 56' '.chain_written == 41' '.chain_lost == 0'
 	HOME=$T perf script -F comm,sym -i "$T/p.data" >"$T/perf" 2>"$T/perr" </dev/null
@@ -259,7 +274,7 @@ known()
 }
 
 @test "a user's handler decides" {
-	of -e "$(mem "$STATES" hit)" --object "$E/tenth.bpf.o" --set every=1 -- "$STATES"
+	states 1 -e "$(mem "$STATES" hit)" --object "$E/tenth.bpf.o" --set every=1
 	[ "$status" -eq 0 ] || fail "exit code $status"
 	assert_identity
 	all_hold '.seen == 97' '.kept == 88' '.filtered == 9'
