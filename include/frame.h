@@ -81,8 +81,11 @@ enum frame_cause {
 /* Map `frames`. */
 struct frame {
 	__u64 begin_ns; /* CLOCK_MONOTONIC */
-	__s64 depth;	/* how often it was begun and not ended; the outermost pair counts. 0: over,
-			   and    the entry waits for the next frame; or it is about to go, as below 0 */
+	/*
+	 * How often it was begun and not ended; the outermost pair counts. 0: over, and the entry
+	 * waits for the next frame; or it is about to go, as below 0.
+	 */
+	__s64 depth;
 	__u64 passed_ns; /* begin_ns of that frame whose deadline was seen to pass: of this one? */
 	__u32 opener;	 /* the thread that began it: initial pid namespace, as gates name it */
 	__u32 process;	 /* its thread group, likewise */

@@ -211,6 +211,7 @@ setup_file()
 		pid    collide 100042
 		arg0   collide 100042
 		arg0   crowd   120053
+		arg0   meet    30018
 	END
 }
 

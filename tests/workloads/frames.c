@@ -13,6 +13,7 @@
  * - exit: a request begun by a process that then ends
  * - collide: one request, begun and ended by threads on two CPUs at the same time, again and again
  * - crowd: the same, after 20,011 others that were begun and ended once
+ * - meet: 5,003 requests, each begun and ended by both threads, three times, at the same time
  */
 #include <sched.h>
 
@@ -23,6 +24,7 @@
 #define N_REQS	     11
 #define N_COLLISIONS 50021
 #define N_CROWD	     20011
+#define N_MEETINGS   5003
 
 static bool done;
 
@@ -243,10 +245,37 @@ static void *collider(void *arg)
 	return NULL;
 }
 
-static void collide(uint64_t crowd)
+static void *meeter(void *arg)
+{
+	static int arrived;
+	struct entry e;
+
+	pin(*(int *)arg);
+	for (int i = 0; i < N_MEETINGS; i++) {
+		__atomic_fetch_add(&arrived, 1, __ATOMIC_RELAXED);
+		while (__atomic_load_n(&arrived, __ATOMIC_RELAXED) < 2 * (i + 1))
+			;
+		for (int j = 0; j < 3; j++) {
+			begin_request(1000 + (uint64_t)i, &e);
+			end_request(1000 + (uint64_t)i, &e);
+		}
+	}
+	return NULL;
+}
+
+static void on_two_cpus(void *(*fn)(void *))
 {
 	int cpus[2] = {0, 1};
 	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		threads[i] = wl_thread(NULL, fn, &cpus[i]);
+	for (int i = 0; i < 2; i++)
+		wl_join(threads[i]);
+}
+
+static void collide(uint64_t crowd)
+{
 	struct entry e;
 
 	for (uint64_t i = 0; i < crowd; i++) {
@@ -254,10 +283,7 @@ static void collide(uint64_t crowd)
 		end_request(1000 + i, &e);
 	}
 	pthread_barrier_init(&collide_start, NULL, 2);
-	for (int i = 0; i < 2; i++)
-		threads[i] = wl_thread(NULL, collider, &cpus[i]);
-	for (int i = 0; i < 2; i++)
-		wl_join(threads[i]);
+	on_two_cpus(collider);
 	printf("begun=%" PRIu64 "\n", crowd + 2 * N_COLLISIONS);
 }
 
@@ -283,7 +309,7 @@ int main(int argc, char **argv)
 	struct wl wl;
 	int opt;
 
-	wl_init(&wl, "[-t MS] mix|handoff|hang|fast|many|exit|collide|crowd");
+	wl_init(&wl, "[-t MS] mix|handoff|hang|fast|many|exit|collide|crowd|meet");
 	while ((opt = getopt(argc, argv, WL_OPTS "t:")) != -1) {
 		if (opt == 't')
 			ms = wl_number(opt, optarg, 1, 100000);
@@ -316,6 +342,9 @@ int main(int argc, char **argv)
 		collide(0);
 	} else if (!strcmp(mode, "crowd")) {
 		collide(N_CROWD);
+	} else if (!strcmp(mode, "meet")) {
+		on_two_cpus(meeter);
+		printf("begun=%d\n", 2 * 3 * N_MEETINGS);
 	} else {
 		wl_usage(&wl);
 	}
