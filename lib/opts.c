@@ -415,6 +415,11 @@ int opts_finish(struct opts *o, struct failure *f)
 			f, EXIT_WRONG_USAGE, -EINVAL,
 			"--perf-data is about the kernel's samples: add --emit chain, or "
 			"--emit both");
+	if (!(o->emit & OPTS_EMIT_OWN) && (o->output || o->samples))
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "%s gets nothing from --emit chain: it is for our own records, "
+				   "which --emit both writes as well",
+				   o->output ? "-o" : "--samples");
 	/* A filter may still bring gates: filters_make() looks again. */
 	if (!o->n_gates &&
 	    (o->outside || o->start_open || o->max_open_ns || (o->n_scopes && !o->many_events)))

@@ -52,6 +52,10 @@ caret()
 	refuses 2 "--emit 'none': not one of own, chain, both" --filter user --emit none
 	refuses 2 '--emit chain and both need --perf-data FILE' --filter user --emit chain
 	refuses 2 '--perf-data is about the kernel.s samples' --filter user --perf-data x
+	refuses 2 '-o gets nothing from --emit chain: .*--emit both' \
+		--filter user --emit chain --perf-data x -o y
+	refuses 2 '--samples gets nothing from --emit chain' \
+		--filter user --emit chain --perf-data x --samples y
 	refuses 2 '--scope is about a gate' --filter user --scope cpu
 	refuses 2 '-g is for the handler of an --object: .* inside "syscall:read"' \
 		--filter user -g syscall:read 1

@@ -89,9 +89,19 @@ start_tool()
 	[[ $line == ready* ]] || fail "ready line is '$line'"
 }
 
+# Of a run that writes no folded stacks there is none to be kept.
+to_file()
+{
+	to=(-o "$T/out.folded")
+	[[ " $* " != *" --emit chain "* ]] || to=()
+}
+
 gp()
 {
-	run_tool "$GP" -o "$T/out.folded" "$@"
+	local to
+
+	to_file "$@"
+	run_tool "$GP" "${to[@]}" "$@"
 }
 
 gp_ok()
@@ -102,7 +112,10 @@ gp_ok()
 
 gp_start()
 {
-	start_tool "$GP" -o "$T/out.folded" "$@"
+	local to
+
+	to_file "$@"
+	start_tool "$GP" "${to[@]}" "$@"
 }
 
 gp_wait()

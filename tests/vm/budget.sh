@@ -36,7 +36,8 @@ one()
 		esac
 		shift
 	done
-	command="build/$tool -q -o '$T/out' 1ms"
+	command="build/$tool -q 1ms"
+	[ "$tool" != glitchrec ] || command+=" -o '$T/out'"
 	export T LD_PRELOAD=$PWD/build/vm/insns.so INSNS_LOG=$T/insns
 	eval "${prefix[*]} $command $*" >"$T/stdout" 2>"$T/err" </dev/null || status=$?
 	unset LD_PRELOAD

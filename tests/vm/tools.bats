@@ -42,7 +42,10 @@ loaded()
 
 of()
 {
-	run_tool "$SG_BUILD/overflowfilter" -q -o "$T/out.folded" "$@"
+	local to
+
+	to_file "$@"
+	run_tool "$SG_BUILD/overflowfilter" -q "${to[@]}" "$@"
 }
 
 gr()
