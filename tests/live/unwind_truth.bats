@@ -159,7 +159,7 @@ while True:
 }
 
 @test "objdump" {
-	load_of 20 objdump -d --no-show-raw-insn "$(command -v node)"
+	load_of 20 objdump -d --no-show-raw-insn "$(gcc -print-prog-name=cc1)"
 }
 
 @test "tar" {
