@@ -286,8 +286,7 @@ static __always_inline void frame_begun(__u32 slot, __u32 process)
  *   finds that depth and `open` don't agree tries to be the one that changes that
  *   (`frames_changing`).
  * - Who came too late to be the one relies on that one to look once more when it is done.
- * - An end that finds 0 left ends the frame, even if the next one has begun before it comes to
- * that.
+ * - An end that finds 0 left ends the frame, even if the next one has begun meanwhile.
  *
  * Where too many entries wait, one goes with its frame, though its memory is another's at once:
  * FRAME_GOING is taken from the depth first, and if no begin came between, it is deleted. Begins
@@ -300,10 +299,8 @@ static __always_inline bool frame_is_going(const struct frame *f)
 	return frame_depth(f) < -(FRAME_GOING / 2);
 }
 
-/* Times that a begin looks whether an entry has gone: that takes another CPU a few instructions. */
+/* Times that a begin looks whether an entry has gone: another CPU needs a few instructions. */
 #define FRAME_TRIES 64
-
-#define FRAME_EEXIST 17
 
 /* How a begin of a shared key came inside. */
 enum frame_joined {
@@ -326,7 +323,7 @@ static __always_inline enum frame_joined frame_join(const struct frame_key *key,
 			err = bpf_map_update_elem(&frames, key, fresh, BPF_NOEXIST);
 			if (!err)
 				return FRAME_FRESH;
-			if (err != -FRAME_EEXIST)
+			if (err != -EEXIST)
 				return FRAME_NO_ROOM;
 			continue;
 		}
