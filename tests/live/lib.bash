@@ -308,12 +308,16 @@ away_from_probes()
 # What the stacks of a process say that has just begun.
 NOT_YET='\[truncated: (process not known yet|mappings changed|address in no mapping)\]'
 
-# Not one kept sample has this frame.
+# Not one kept sample has this frame. But a tick that was held back while a breakpoint was handled comes
+# at the probed instruction itself: at the first one before its breakpoint, at the last one after it. So
+# the function may be where a stack ends, twice at most.
 assert_none()
 {
-	local bad
+	local bad leaf=";($1) [0-9]+\$"
 
-	bad=$(away_from_probes | grep -E "$(frame "$1")" | cut -c1-300 | head -n 5) || true
+	bad=$(away_from_probes | grep -E "$leaf" | awk '{ n += $NF } END { print n + 0 }') || true
+	[ "$bad" -le 2 ] || leaf='^$'
+	bad=$(away_from_probes | grep -E "$(frame "$1")" | grep -Ev "$leaf" | cut -c1-300 | head -n 5) || true
 	[ -z "$bad" ] || fail "kept, with $1: $bad"
 }
 
