@@ -51,14 +51,14 @@ __noinline int samplegate_end(__u64 key)
 __noinline int samplegate_glitch(__u64 key)
 {
 	struct frame_key mine = {.value = key};
-	struct frame *f = bpf_map_lookup_elem(&frames, &mine);
+	struct frame *f = frame_of(&mine);
 	struct frame_notice *n;
 
 	if (!f)
 		return -API_ENOENT;
 	if (!frame_pass(key, 0, 0))
 		return 0;
-	f = bpf_map_lookup_elem(&frames, &mine);
+	f = frame_of(&mine);
 	n = f ? frame_notice() : NULL;
 	if (!n)
 		return 0;

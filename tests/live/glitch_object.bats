@@ -71,6 +71,30 @@ two_probes()
 	is .glitches 0
 }
 
+@test "a frame that is over can't be made a glitch: -ENOENT" {
+	# Any other answer begins a frame that nobody ends.
+	compile over <<-C
+		SEC("uprobe/$W/frames:frame") int begin(void *ctx)
+		{
+			return samplegate_begin(7);
+		}
+		SEC("uretprobe/$W/frames:frame") int end(void *ctx)
+		{
+			if (samplegate_glitch(8) != -2)
+				samplegate_begin(9);
+			samplegate_end(7);
+			if (samplegate_glitch(7) != -2)
+				samplegate_begin(9);
+			return 0;
+		}
+	C
+	gr -q --object "$T/over.o" -- "$W/frames" fast -t 200
+	[ "$status" -eq 4 ] || fail "exit code $status"
+	holds ".frames > 50 and .frames == $(number frames "$T/cmd")"
+	is .gates[0].entries "$(number frames "$T/cmd")"
+	is .abandoned 0
+}
+
 @test "the heartbeat: each silence is a glitch, and the report says where it slept" {
 	# five silences of 200 ms, seen by others
 	gr_ok -q --object "$E/heartbeat.bpf.o" --set name=beater --set beat_ns=20000000 -- \
