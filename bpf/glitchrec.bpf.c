@@ -113,6 +113,19 @@ static __always_inline int point_begin(__u64 arg)
 	return 0;
 }
 
+/*
+ * Whether this point counts. Whose frames are meant is asked where they begin. Those that are named
+ * by an argument may go on and end elsewhere: in a thread of the same process that is no target, in
+ * an interrupt, in a worker of the kernel. An argument that nobody meant has begun with finds no
+ * frame.
+ */
+static __always_inline bool may_go_on(void)
+{
+	if (frame_cfg.key == FRAME_BY_ARG && !frame_cfg.natural)
+		return *(volatile __u32 *)&gate_control.armed;
+	return may_pass();
+}
+
 static __always_inline int point_end(__u64 arg)
 {
 	struct gate_stats *st = gate_stats_of(0);
@@ -121,7 +134,7 @@ static __always_inline int point_end(__u64 arg)
 	bool ended;
 	__u64 now;
 
-	if (!may_pass() || !st)
+	if (!may_go_on() || !st)
 		return 0;
 	now = bpf_ktime_get_ns();
 	self = gate_current(false);
@@ -133,7 +146,8 @@ static __always_inline int point_end(__u64 arg)
 		frame_key_here(self.id, self.process, arg, &key);
 		ended = frame_end(&key, FRAME_ENDED, now);
 	}
-	if (!ended)
+	/* Whose begins are ignored may end as they like. */
+	if (!ended && may_pass())
 		gate_count(st->unbalanced, 1);
 	return 0;
 }
@@ -145,7 +159,7 @@ static __always_inline int point_deadline(__u64 arg)
 	struct gate_self self;
 	struct frame *f;
 
-	if (!may_pass())
+	if (!may_go_on())
 		return 0;
 	self = gate_current(false);
 	frame_key_here(self.id, self.process, arg, &key);

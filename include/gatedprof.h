@@ -43,7 +43,7 @@ struct gatedprof_config {
 	__u32 n_ranges; /* of its function, from first_range in map `gate_ranges` */
 	__u32 first_range;
 	__u32 n_cpus;	    /* possible CPUs */
-	__u32 test_targets; /* 0: the probes are attached to the targets only */
+	__u32 test_targets; /* 0: its probes are attached to the targets only, or all are meant */
 	__u32 only_threads; /* every gate has scope thread and starts closed */
 	__u32 event;	    /* of a program that samples: the number of its event */
 	__u32 stack_skip;   /* 1: the event asks for call chains, which begin with a mark */

@@ -472,6 +472,15 @@ void plan_release(struct plan *plan)
 	*plan = (struct plan){};
 }
 
+/* Only a user function's probe can be attached to a process; all others fire for everyone. */
+static bool fires_for_everyone(const struct gate_plan *g)
+{
+	for (size_t i = 0; i < g->n_probes; i++)
+		if (!g->probes[i].path)
+			return true;
+	return false;
+}
+
 struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i)
 {
 	struct gatedprof_config c = plan->config;
@@ -483,6 +492,8 @@ struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i)
 	c.info = plan->gates[i].info;
 	c.first_range = first;
 	c.n_ranges = plan->gates[i].n_ranges;
+	if (c.target && fires_for_everyone(&plan->gates[i]))
+		c.test_targets = 1;
 	return c;
 }
 

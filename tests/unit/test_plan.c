@@ -315,6 +315,49 @@ static void one_process(void **state)
 	assert_int_equal(t->p.max_targets, 2);
 }
 
+/* Only points in user code are attached to processes: a gate with any other one tests. */
+static void points_of_everyone(void **state)
+{
+	static const struct {
+		enum probe_kind kinds[2];
+		uint32_t test;
+	} cases[] = {
+		{{PROBE_UPROBE, PROBE_UPROBE}, 0},
+		{{PROBE_UPROBE, PROBE_URETPROBE}, 0},
+		{{PROBE_TRACEPOINT, PROBE_TRACEPOINT}, 1},
+		{{PROBE_UPROBE, PROBE_TRACEPOINT}, 1},
+		{{PROBE_TRACEPOINT, PROBE_UPROBE}, 1},
+		{{PROBE_KERNEL_ENTRY, PROBE_KERNEL_RETURN}, 1},
+		{{PROBE_UPROBE, PROBE_KERNEL_ENTRY}, 1},
+	};
+	struct fixture *t = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct probe probes[2] = {{.kind = cases[i].kinds[0]}, {.kind = cases[i].kinds[1]}};
+		char path[] = "/bin/true";
+		struct gate_plan gates[2] = {{.probes = probes, .n_probes = 2}, {}};
+
+		for (size_t j = 0; j < 2; j++)
+			if (probes[j].kind == PROBE_UPROBE || probes[j].kind == PROBE_URETPROBE)
+				probes[j].path = path;
+		set(t, 'p', "100");
+		make(t);
+		free(t->p.gates);
+		t->p.gates = gates;
+		t->p.n_gates = 2;
+		assert_int_equal(plan_gate_config(&t->p, 0).test_targets, cases[i].test);
+		/* The other gate is another one. */
+		assert_int_equal(plan_gate_config(&t->p, 1).test_targets, 0);
+		/* Nobody named: there is nobody to test. */
+		t->p.config.target = 0;
+		assert_int_equal(plan_gate_config(&t->p, 0).test_targets, 0);
+		t->p.gates = NULL;
+		t->p.n_gates = 0;
+		plan_release(&t->p);
+		opts_release(&t->o);
+	}
+}
+
 static void one_thread(void **state)
 {
 	struct fixture *t = *state;
@@ -670,6 +713,7 @@ int main(void)
 		T(cpus),
 		T(targets),
 		T(one_process),
+		T(points_of_everyone),
 		T(one_thread),
 		T(with_children),
 		T(a_missing_process),
