@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A blank, a count and a newline behind a stack; and the line that there always is room for. */
+#define TAIL_BYTES (1 + 20 + 1)
+#define MORE_BYTES (sizeof(STACKSUM_MORE) - 1 + TAIL_BYTES)
+
 struct stack {
 	char *text;
 	size_t len;
@@ -27,7 +31,7 @@ struct stacksum *stacksum_new(size_t max_bytes)
 	struct stacksum *s = calloc(1, sizeof(*s));
 
 	if (s)
-		s->max_bytes = max_bytes;
+		s->max_bytes = max_bytes && max_bytes < MORE_BYTES ? MORE_BYTES : max_bytes;
 	return s;
 }
 
@@ -95,6 +99,7 @@ static int reserve(struct stacksum *s)
 static int find(struct stacksum *s, const char *text, size_t len, bool bounded, uint32_t *id)
 {
 	uint64_t hash = hash_bytes(text, len);
+	size_t line = len + TAIL_BYTES;
 	struct stack *st;
 	size_t at;
 
@@ -107,7 +112,7 @@ static int find(struct stacksum *s, const char *text, size_t len, bool bounded, 
 			return 0;
 		}
 	}
-	if (bounded && s->max_bytes && (s->bytes > s->max_bytes || len > s->max_bytes - s->bytes))
+	if (bounded && s->max_bytes && line > s->max_bytes - MORE_BYTES - s->bytes)
 		return find(s, STACKSUM_MORE, sizeof(STACKSUM_MORE) - 1, false, id);
 	st = &s->stacks[s->n];
 	*st = (struct stack){.text = malloc(len + 1), .len = len, .hash = hash};
@@ -115,7 +120,8 @@ static int find(struct stacksum *s, const char *text, size_t len, bool bounded, 
 		return -ENOMEM;
 	memcpy(st->text, text, len);
 	st->text[len] = '\0';
-	s->bytes += len;
+	if (bounded)
+		s->bytes += line;
 	*id = (uint32_t)s->n++;
 	s->slots[at] = *id + 1;
 	return 0;

@@ -14,9 +14,9 @@
 struct stacksum;
 
 /*
- * max_bytes bounds the memory for the text of distinct stacks; 0: no bound. Those for which there
- * is no room are counted together, as the stack STACKSUM_MORE. NULL when there is not enough
- * memory.
+ * max_bytes bounds the folded text, counts as long as they can be, and with it the memory for that;
+ * 0: no bound. Stacks for which there is no room are counted together, as the stack STACKSUM_MORE,
+ * which has room in any case. NULL when there is not enough memory.
  */
 #define STACKSUM_MORE "[more stacks]"
 struct stacksum *stacksum_new(size_t max_bytes);

@@ -128,7 +128,7 @@ static void many(void **state)
 
 static void bounded(void **state)
 {
-	struct stacksum *s = stacksum_new(8);
+	struct stacksum *s = stacksum_new(8 + 2 * 22 + sizeof(STACKSUM_MORE) - 1 + 22);
 
 	(void)state;
 	assert_int_equal(add(s, "aaa 1\nbbbbb 2\nc 3\ndd 4\nc 5\naaa 6\n"), 0);
