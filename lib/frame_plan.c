@@ -20,8 +20,8 @@
 /* A side band of this many times the usual size wakes the sleeping recorder that much less. */
 #define SIDEBAND_FACTOR 4
 
-/* For some hundred notices of glitches that the reader has not taken yet. */
-#define NOTICE_BYTES (512u << 10)
+/* For some thousand notices of glitches that the reader has not taken yet. */
+#define NOTICE_BYTES (2u << 20)
 
 /* Ends of a user function are found with its entry; all other natural ends are pairs of a thread.
  */

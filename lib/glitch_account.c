@@ -130,7 +130,7 @@ static void put_fields(struct json *j, void *arg)
 	number(j, "no_room", ga->no_room);
 	number(j, "no_block", ga->no_block);
 	number(j, "unnoticed", ga->unnoticed);
-	number(j, "files", ga->files.saved);
+	number(j, "files", ga->files.files);
 	number(j, "file_bytes", ga->files.bytes);
 	number(j, "unlogged", ga->files.unlogged);
 	json_key(j, "unsaved_by");

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "glitch_limits.h"
 #include "human.h"
 #include "parse.h"
 
@@ -30,7 +32,11 @@ static const char *const mode_names[] = {
 
 void glitch_opts_init(struct glitch_opts *o)
 {
-	*o = (struct glitch_opts){.mode = GLITCH_MODE_FLIGHT};
+	*o = (struct glitch_opts){
+		.mode = GLITCH_MODE_FLIGHT,
+		.max_disk_bytes = GLITCH_DEFAULT_DISK_BYTES,
+		.limit_rate = true,
+	};
 	opts_init(&o->common);
 	o->common.default_freq = GLITCH_DEFAULT_FREQ;
 }
@@ -103,6 +109,26 @@ static int set_size(uint64_t *to, const char *option, const char *arg, uint64_t 
 		return bad(f, option, arg, err, what);
 	*to = bytes;
 	return 0;
+}
+
+/* Takes the place of the rate. */
+static int set_interval(struct glitch_opts *o, const char *arg, struct failure *f)
+{
+	int err = set_time(&o->min_interval_ns, "--min-interval", arg, true, f);
+
+	if (!err)
+		o->limit_rate = false;
+	return err;
+}
+
+static int set_disk(struct glitch_opts *o, const char *arg, struct failure *f)
+{
+	if (!strcmp(arg, "0")) {
+		o->max_disk_bytes = 0;
+		return 0;
+	}
+	return set_size(&o->max_disk_bytes, "--max-disk", arg, GLITCH_MIN_DISK_BYTES, INT64_MAX,
+			"bytes, as 512K, 64M or 2G, at least 4K, or 0 for no limit", f);
 }
 
 static int set_threshold(struct glitch_opts *o, const char *arg, struct failure *f)
@@ -231,10 +257,9 @@ int glitch_opts_set(struct glitch_opts *o, int key, const char *arg, struct fail
 	case GLITCH_OPTS_MAX_GLITCHES:
 		return set_count(&o->max_glitches, "--max-glitches", arg, f);
 	case GLITCH_OPTS_MIN_INTERVAL:
-		return set_time(&o->min_interval_ns, "--min-interval", arg, false, f);
+		return set_interval(o, arg, f);
 	case GLITCH_OPTS_MAX_DISK:
-		return set_size(&o->max_disk_bytes, "--max-disk", arg, 4096, INT64_MAX,
-				"bytes, as 512K, 64M or 2G, at least 4K", f);
+		return set_disk(o, arg, f);
 	case GLITCH_OPTS_EXEC:
 		return set_exec(o, "--exec", false, arg, f);
 	case GLITCH_OPTS_EXEC_SHELL:
@@ -461,4 +486,23 @@ int glitch_opts_ring_bytes(const struct glitch_opts *o, uint64_t freq, uint64_t 
 					   : "say --history TIME or --ring-size BYTES");
 	*bytes = want;
 	return 0;
+}
+
+const char *glitch_opts_limits(const struct glitch_opts *o, char buf[GLITCH_LIMITS_BYTES])
+{
+	char disk[32] = "any amount", rate[HUMAN_BYTES + 16] = "", files[48] = "";
+	char size[HUMAN_BYTES], interval[HUMAN_BYTES];
+
+	if (o->max_disk_bytes)
+		snprintf(disk, sizeof(disk), "at most %s", human_size(size, o->max_disk_bytes));
+	if (o->limit_rate)
+		snprintf(rate, sizeof(rate), ", %d files a second", GLITCH_FILES_PER_S);
+	else if (o->min_interval_ns)
+		snprintf(rate, sizeof(rate), ", a file in %s",
+			 human_duration(interval, o->min_interval_ns));
+	if (o->max_glitches)
+		snprintf(files, sizeof(files), ", %" PRIu64 " file%s in all", o->max_glitches,
+			 o->max_glitches == 1 ? "" : "s");
+	snprintf(buf, GLITCH_LIMITS_BYTES, "saves %s%s%s", disk, rate, files);
+	return buf;
 }

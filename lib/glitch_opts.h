@@ -43,6 +43,10 @@ enum frame_key_kind {
 #define GLITCH_DEFAULT_FREQ 999
 #define GLITCH_DEFAULT_DIR  "glitches"
 
+/* --max-disk */
+#define GLITCH_DEFAULT_DISK_BYTES (1ull << 30)
+#define GLITCH_MIN_DISK_BYTES	  4096
+
 struct glitch_opts {
 	struct opts common;    /* -g is gates[0] after glitch_opts_finish(); output the directory */
 	uint64_t threshold_ns; /* 0: there is a deadline point instead */
@@ -56,6 +60,7 @@ struct glitch_opts {
 	uint64_t history_ns, ring_bytes;
 	/* Limits of what is saved; 0: none. */
 	uint64_t max_glitches, min_interval_ns, max_disk_bytes;
+	bool limit_rate; /* to GLITCH_FILES_PER_S: there was no --min-interval */
 	char *exec;	 /* --exec or --exec-shell; NULL: neither */
 	bool exec_shell; /* by sh -c */
 	bool diff, root_frame;
@@ -110,6 +115,13 @@ int glitch_opts_ring_bytes(const struct glitch_opts *o, uint64_t freq, uint64_t 
 
 /* How long a ring of that size lasts: UINT64_MAX for freq 0. */
 uint64_t glitch_history_ns(uint64_t ring_bytes, uint64_t freq);
+
+/*
+ * What is saved at most, for the ready line: "saves at most 1 GB, 10 files a second". Returns buf,
+ * in which GLITCH_LIMITS_BYTES are enough.
+ */
+#define GLITCH_LIMITS_BYTES 160
+const char *glitch_opts_limits(const struct glitch_opts *o, char buf[GLITCH_LIMITS_BYTES]);
 
 /* "tid", "arg3"; "flight", "arm", "both". */
 const char *glitch_opts_key_name(const struct glitch_opts *o);

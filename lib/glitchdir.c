@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "glitch_limits.h"
+
 #define INDEX	    "index.jsonl"
 #define TEMP_PREFIX ".glitchrec-"
 #define TEMP_SUFFIX ".tmp"
@@ -23,6 +25,9 @@
 
 #define MAX_WARNED 8
 
+/* Room for the index's last line: its text with the longest numbers and names. */
+#define LAST_LINE_BYTES 768
+
 struct glitchdir {
 	char *path;
 	struct glitchdir_opts opts;
@@ -30,6 +35,8 @@ struct glitchdir {
 	uint64_t before;	      /* the highest number of earlier runs */
 	uint64_t temps;		      /* temporary names used */
 	uint64_t granted, granted_ns; /* may be saved or were; when the last one was noticed */
+	struct glitch_rate rate;
+	uint64_t files_bytes, lines_bytes;
 	struct glitchdir_counts counts;
 	bool no_tmpfile, moved;
 	int warned[MAX_WARNED]; /* errors that were reported */
@@ -314,21 +321,37 @@ static enum glitch_unsaved reason(const struct glitchdir *d, int err)
 
 /* ---- glitches ---- */
 
-void glitchdir_begin(struct glitchdir *d, uint64_t now_ns, struct glitchdir_entry *e)
+enum glitch_unsaved glitchdir_allows(const struct glitchdir *d, uint64_t now_ns)
 {
 	const struct glitchdir_opts *o = &d->opts;
 
+	if (o->max_glitches && d->granted >= o->max_glitches)
+		return GLITCH_MAX_GLITCHES;
+	if (o->min_interval_ns && d->granted &&
+	    (now_ns < d->granted_ns || now_ns - d->granted_ns < o->min_interval_ns))
+		return GLITCH_MIN_INTERVAL;
+	if (o->limit_rate && !glitch_rate_allows(&d->rate, now_ns))
+		return GLITCH_RATE;
+	return GLITCH_SAVED;
+}
+
+void glitchdir_begin(struct glitchdir *d, uint64_t now_ns, struct glitchdir_entry *e)
+{
 	*e = (struct glitchdir_entry){.number = d->before + ++d->counts.glitches};
 	snprintf(e->file, sizeof(e->file), "%06" PRIu64 ".folded", e->number);
-	if (o->max_glitches && d->granted >= o->max_glitches) {
-		e->unsaved = GLITCH_MAX_GLITCHES;
-	} else if (o->min_interval_ns && d->granted &&
-		   (now_ns < d->granted_ns || now_ns - d->granted_ns < o->min_interval_ns)) {
-		e->unsaved = GLITCH_MIN_INTERVAL;
-	} else {
-		d->granted++;
-		d->granted_ns = now_ns;
-	}
+	e->unsaved = glitchdir_allows(d, now_ns);
+	if (e->unsaved)
+		return;
+	d->granted++;
+	d->granted_ns = now_ns;
+	glitch_rate_take(&d->rate, now_ns);
+}
+
+void glitchdir_share(struct glitchdir *d, const struct glitchdir_entry *file,
+		     struct glitchdir_entry *e)
+{
+	*e = (struct glitchdir_entry){.number = d->before + ++d->counts.glitches, .shares = true};
+	memcpy(e->file, file->file, sizeof(e->file));
 }
 
 void glitchdir_give_up(struct glitchdir *d, struct glitchdir_entry *e, enum glitch_unsaved why)
@@ -336,20 +359,23 @@ void glitchdir_give_up(struct glitchdir *d, struct glitchdir_entry *e, enum glit
 	if (e->unsaved)
 		return;
 	e->unsaved = why;
-	if (!e->has_file)
+	if (!e->has_file && !e->shares)
 		d->granted--;
 }
 
-/* Does it fit, in the place of what it replaces? Lines have the last sixteenth for themselves. */
-static bool fits(const struct glitchdir *d, uint64_t replaced, uint64_t bytes, bool line)
+uint64_t glitchdir_sum_bytes(uint64_t max_disk_bytes)
 {
-	uint64_t max = d->opts.max_disk_bytes, used = d->counts.bytes - replaced;
+	uint64_t bytes = max_disk_bytes / 8 - LAST_LINE_BYTES / 2;
 
-	if (!max)
-		return true;
-	if (!line)
-		max -= max / 16;
-	return used <= max && bytes <= max - used;
+	return !max_disk_bytes || bytes > GLITCHDIR_MAX_SUM_BYTES ? GLITCHDIR_MAX_SUM_BYTES : bytes;
+}
+
+/* Is there still so much of that part of --max-disk? */
+static bool fits(const struct glitchdir *d, unsigned int part, uint64_t used, uint64_t bytes)
+{
+	uint64_t room = d->opts.max_disk_bytes / part;
+
+	return !d->opts.max_disk_bytes || (used <= room && bytes <= room - used);
 }
 
 int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *folded, size_t bytes)
@@ -358,7 +384,7 @@ int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *f
 
 	if (e->unsaved)
 		return -ECANCELED;
-	if (!fits(d, e->bytes, bytes, false)) {
+	if (!fits(d, 2, d->files_bytes - e->bytes, bytes)) {
 		glitchdir_give_up(d, e, GLITCH_MAX_DISK);
 		return -ECANCELED;
 	}
@@ -370,6 +396,8 @@ int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *f
 		return err;
 	}
 	d->counts.bytes += bytes - e->bytes;
+	d->files_bytes += bytes - e->bytes;
+	d->counts.files += !e->has_file;
 	e->bytes = bytes;
 	e->has_file = true;
 	return 0;
@@ -464,12 +492,14 @@ static int append_line(struct glitchdir *d, int (*write_line)(FILE *f, const voi
 	/* Where it can't make the buffer fit, fclose() succeeds, and there is no line. */
 	if (fclose(f) || !line || err)
 		err = -ENOMEM;
-	if (!err && limited && !fits(d, 0, bytes, true))
+	if (!err && limited && !fits(d, 4, d->lines_bytes, bytes))
 		err = -ECANCELED;
 	else if (!err)
 		err = index_append(d, line, bytes);
-	if (!err)
+	if (!err) {
 		d->counts.bytes += bytes;
+		d->lines_bytes += bytes;
+	}
 	free(line);
 	return err;
 }
@@ -525,17 +555,23 @@ int glitchdir_finish(struct glitchdir *d, const char *glitches, size_t glitches_
 		{"glitches.folded", glitches, glitches_bytes, &line.glitches_file},
 		{"baseline.folded", baseline, baseline_bytes, &line.baseline_file},
 	};
+	const uint64_t sum_bytes = glitchdir_sum_bytes(d->opts.max_disk_bytes);
 	int err, first = 0;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		*files[i].logged = NULL;
 		if (!files[i].data)
 			continue;
-		err = write_file(d, files[i].name, files[i].data, files[i].bytes, PUBLISH_SUM);
-		if (!err)
+		err = d->opts.max_disk_bytes && files[i].bytes > sum_bytes
+			      ? -EFBIG
+			      : write_file(d, files[i].name, files[i].data, files[i].bytes,
+					   PUBLISH_SUM);
+		if (!err) {
 			*files[i].logged = files[i].name;
-		else if (!first)
+			d->counts.bytes += files[i].bytes;
+		} else if (!first) {
 			first = finish_failed(d, files[i].name, err, f);
+		}
 	}
 	line.glitches = d->counts.glitches;
 	line.saved = d->counts.saved;

@@ -5,7 +5,8 @@
 /*
  * The directory that a run of glitchrec writes into:
  *
- *     NNNNNN.folded    one glitch; the number counts all glitches, saved or not
+ *     NNNNNN.folded    one glitch, and those that share its file; the number counts all glitches,
+ *                      saved or not
  *     index.jsonl      a line for each glitch (glitchlog.h), whole lines only, appended
  *     glitches.folded  the sum of this run's glitches, at its end
  *     baseline.folded  the frames that were fast, likewise
@@ -35,9 +36,11 @@ struct glitchdir_opts {
 	uint64_t max_glitches; /* files; 0: no limit */
 	/* From the moment when the last saved one was noticed to that of the next; 0: no limit. */
 	uint64_t min_interval_ns;
+	bool limit_rate; /* to GLITCH_FILES_PER_S */
 	/*
-	 * Of this run's numbered files and index lines; 0: no limit. A sixteenth of it is left to
-	 * the lines, which go on when no more files are saved. The sums are written in any case.
+	 * Of all that this run writes, at least 4096; 0: no limit. Half of it is for numbered
+	 * files, a quarter for lines, which go on when no more files are saved and leave these
+	 * their room, and a quarter for what is written at the end.
 	 */
 	uint64_t max_disk_bytes;
 	bool no_tmpfile; /* temporary files have names, as on file systems without O_TMPFILE */
@@ -45,22 +48,31 @@ struct glitchdir_opts {
 
 #define GLITCHDIR_NAME_BYTES 32
 
+/*
+ * The largest text of a sum for which there is room, and the largest limit that is of use for one:
+ * what is left to a sum by that limit of the disk, 0 being none.
+ */
+#define GLITCHDIR_MAX_SUM_BYTES (64ull << 20)
+uint64_t glitchdir_sum_bytes(uint64_t max_disk_bytes);
+
 /* A glitch from when it is noticed until it is over. */
 struct glitchdir_entry {
 	uint64_t number;
 	enum glitch_unsaved unsaved;
 	bool has_file;
+	bool shares; /* the file, and its place within the limits, are another entry's */
 	bool logged; /* at least once */
 	char file[GLITCHDIR_NAME_BYTES];
 	uint64_t bytes; /* of the file */
 };
 
 struct glitchdir_counts {
-	uint64_t glitches;		    /* glitchdir_begin() */
-	uint64_t saved;			    /* have a file */
+	uint64_t glitches;		    /* glitchdir_begin(), glitchdir_share() */
+	uint64_t saved;			    /* glitches that have a file */
+	uint64_t files;			    /* numbered ones; fewer where some are shared */
 	uint64_t unsaved[GLITCH_N_UNSAVED]; /* by reason, those without a file */
 	uint64_t unlogged;		    /* glitches without any line */
-	uint64_t bytes;			    /* of numbered files and lines */
+	uint64_t bytes;			    /* of files, lines and sums */
 	uint64_t last_number;
 };
 
@@ -82,10 +94,20 @@ const char *glitchdir_path(const struct glitchdir *d);
  */
 void glitchdir_begin(struct glitchdir *d, uint64_t now_ns, struct glitchdir_entry *e);
 
+/* What unsaved would become, but nothing is begun. */
+enum glitch_unsaved glitchdir_allows(const struct glitchdir *d, uint64_t now_ns);
+
 /*
- * Writes its file, or replaces it with a more complete one. 0; -ECANCELED if it may not be saved;
- * or what writing failed with, as a negative errno: e->unsaved then says why, nothing partial is
- * left behind, and an earlier file of this glitch stays.
+ * A glitch was noticed whose samples go to another one's file: its number. It has no place within
+ * the limits, and whoever saves that file sets has_file.
+ */
+void glitchdir_share(struct glitchdir *d, const struct glitchdir_entry *file,
+		     struct glitchdir_entry *e);
+
+/*
+ * Writes its file (not one that it shares), or replaces it with a more complete one. 0; -ECANCELED
+ * if it may not be saved; or what writing failed with, as a negative errno: e->unsaved then says
+ * why, nothing partial is left behind, and an earlier file of this glitch stays.
  */
 int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *folded,
 		   size_t bytes);
@@ -107,9 +129,9 @@ int glitchdir_log(struct glitchdir *d, struct glitchdir_entry *e, const struct g
 void glitchdir_end(struct glitchdir *d, const struct glitchdir_entry *e);
 
 /*
- * The end of the run: the sums (NULL: none), and the index's last line, for which glitches, saved,
- * unlogged and the files' names are filled in here. What can be written is written; 0, or the first
- * error with *f.
+ * The end of the run: the sums (NULL: none; each at most glitchdir_sum_bytes()), and the index's
+ * last line, for which glitches, saved, unlogged and the files' names are filled in here. What can
+ * be written is written; 0, or the first error with *f.
  */
 int glitchdir_finish(struct glitchdir *d, const char *glitches, size_t glitches_bytes,
 		     const char *baseline, size_t baseline_bytes, const struct glitchlog_sums *sums,

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "control.h"
+#include "glitch_limits.h"
 #include "human.h"
 #include "json.h"
 #include "strbuf.h"
@@ -18,12 +19,15 @@ static const struct {
 } unsaved[GLITCH_N_UNSAVED] = {
 	[GLITCH_MAX_GLITCHES] = {"max_glitches", "--max-glitches"},
 	[GLITCH_MIN_INTERVAL] = {"min_interval", "--min-interval"},
+	[GLITCH_RATE] = {"rate", "10 files a second"},
 	[GLITCH_MAX_DISK] = {"max_disk", "--max-disk"},
 	[GLITCH_DISK_FULL] = {"disk_full", "disk full"},
 	[GLITCH_DIRECTORY_GONE] = {"directory_gone", "directory gone"},
 	[GLITCH_WRITE_FAILED] = {"write_failed", "cannot write"},
 	[GLITCH_NOT_READ] = {"not_read", "cannot read samples"},
 };
+
+_Static_assert(GLITCH_FILES_PER_S == 10, "what a row says");
 
 static const char *const states[] = {
 	[GLITCH_HANGING] = "hanging",
@@ -179,6 +183,11 @@ int glitchlog_json(FILE *f, const struct glitch *g)
 	json_decimal(&j, share_parts(g->coverage), 4);
 	put_blocked(&j, g);
 	string(&j, "file", g->file);
+	if (g->file) {
+		number(&j, "file_samples", g->file_samples);
+		number(&j, "file_from_ns", g->file_from_ns);
+		number(&j, "file_to_ns", g->file_to_ns);
+	}
 	string(&j, "unsaved", glitch_unsaved_word(g->unsaved));
 	json_object_end(&j);
 	return json_finish(&j);

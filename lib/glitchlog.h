@@ -24,6 +24,7 @@ enum glitch_unsaved {
 	GLITCH_SAVED, /* no reason: it is there, or may be saved */
 	GLITCH_MAX_GLITCHES,
 	GLITCH_MIN_INTERVAL,
+	GLITCH_RATE, /* GLITCH_FILES_PER_S */
 	GLITCH_MAX_DISK,
 	GLITCH_DISK_FULL,      /* ENOSPC, EDQUOT, EFBIG */
 	GLITCH_DIRECTORY_GONE, /* removed during the run */
@@ -51,7 +52,7 @@ struct glitch {
 	uint32_t pid, tid;	     /* of that thread; 0: not visible here */
 	uint32_t begin_cpu, end_cpu; /* the same while it hangs */
 	const char *mode;	     /* "flight", "arm" */
-	uint64_t samples;	     /* in the window, of all CPUs */
+	uint64_t samples;	     /* in this window, of all CPUs */
 	const uint64_t
 		*samples_by_cpu; /* n_cpus elements, by CPU number; those with 0 are left out */
 	size_t n_cpus;
@@ -69,6 +70,8 @@ struct glitch {
 	 */
 	const char *file;
 	enum glitch_unsaved unsaved;
+	/* All that the file holds: more than the window's samples if it is shared. */
+	uint64_t file_samples, file_from_ns, file_to_ns;
 };
 
 /*

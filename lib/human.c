@@ -31,7 +31,7 @@ static void put_scaled(char buf[HUMAN_BYTES], uint64_t ns, uint64_t unit, const 
 		decimals = 0;
 		scale = 1;
 	}
-	v = (ns + unit / scale / 2) / (unit / scale);
+	v = ns / unit * scale + (ns % unit * scale + unit / 2) / unit;
 	frac = v % scale;
 	while (decimals && frac % 10 == 0) {
 		frac /= 10;
@@ -63,6 +63,25 @@ const char *human_duration(char buf[HUMAN_BYTES], uint64_t ns)
 	else
 		snprintf(buf, HUMAN_BYTES, "%" PRIu64 " h %" PRIu64 " min", ns / 1000000000 / 3600,
 			 ns / 1000000000 / 60 % 60);
+	return buf;
+}
+
+const char *human_size(char buf[HUMAN_BYTES], uint64_t bytes)
+{
+	static const char *const units[] = {"KB", "MB", "GB", "TB"};
+	uint64_t unit = 1024;
+	size_t i = 0;
+
+	if (bytes < unit) {
+		snprintf(buf, HUMAN_BYTES, "%" PRIu64 " B", bytes);
+		return buf;
+	}
+	/* what would be rounded up to 1024 belongs to the next one */
+	while (i + 1 < sizeof(units) / sizeof(units[0]) && bytes >= unit * 1024 - unit / 2) {
+		unit *= 1024;
+		i++;
+	}
+	put_scaled(buf, bytes, unit, units[i]);
 	return buf;
 }
 

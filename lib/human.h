@@ -17,6 +17,9 @@ const char *human_count(char buf[HUMAN_BYTES], uint64_t n);
  */
 const char *human_duration(char buf[HUMAN_BYTES], uint64_t ns);
 
+/* Bytes, 1024 to the next unit, as options have them: "4 KB", "1.5 MB", "1 GB". */
+const char *human_size(char buf[HUMAN_BYTES], uint64_t bytes);
+
 /* part of whole in percent: "12 %", below 10 with a decimal, "<0.1 %"; of nothing it is "0 %". */
 const char *human_percent(char buf[HUMAN_BYTES], uint64_t part, uint64_t whole);
 

@@ -34,6 +34,13 @@
 /* A frame that passed a deadline point hangs if it is still open after that. */
 #define HANG_NS 100000000ull
 
+/*
+ * Glitches are written no more often than this, and those of that time together, with one snapshot:
+ * a flood of them would have the rings read for each. Or in an eighth of the history, if that is
+ * shorter, as it goes on meanwhile.
+ */
+#define PACE_NS 100000000ull
+
 /* Samples of processes that are gone can be named for this long, or as long as the history is. */
 #define MIN_HISTORY_NS 10000000000ull
 
@@ -55,7 +62,8 @@ struct recorder {
 	uint64_t look_ns, next_look_ns;
 
 	uint64_t started_ns, stopped_ns, baseline_ns, lost;
-	int err; /* of a callback */
+	uint64_t paced_ns; /* nothing is written before */
+	int err;	   /* of a callback */
 };
 
 static uint64_t history_ns(const struct recorder *r)
@@ -476,6 +484,15 @@ static void look(struct recorder *r, uint64_t now)
 		r->watching = false;
 }
 
+static int callback_failed(const struct recorder *r, struct failure *f)
+{
+	if (!r->err)
+		return 0;
+	return r->err == -ENOMEM ? failure_nomem(f)
+				 : failure_set(f, EXIT_RUN, r->err, "cannot follow the frames: %s",
+					       strerror(-r->err));
+}
+
 /* ---- writing ---- */
 
 static enum glitch_state state_of(const struct report *report, bool last)
@@ -511,26 +528,40 @@ static uint64_t lost_lately(struct recorder *r)
 	return r->lost - before;
 }
 
-static bool is_due(const struct report *report, uint64_t now, bool last)
+static bool is_due(const struct recorder *r, const struct report *report, uint64_t now, bool last)
 {
-	return last || (report->due_ns <= now && (report->notice.end_ns || !report->hanging));
+	return last || (report->due_ns <= now && r->paced_ns <= now &&
+			(report->notice.end_ns || !report->hanging));
+}
+
+/* When it would have been written if nothing else had been. */
+static uint64_t noticed_ns(const struct report *report, uint64_t now)
+{
+	return report->due_ns < now ? report->due_ns : now;
+}
+
+/* Up to when all samples can be seen. */
+static uint64_t seen_ns(const struct recorder *r, uint64_t now)
+{
+	return r->stopped_ns ? now : now - SETTLE_NS;
 }
 
 /* One snapshot for all that is due, as far back as one of them wants. *out is NULL if none does. */
 static int read_due(struct recorder *r, uint64_t now, bool last, struct flight **out,
 		    struct failure *f)
 {
-	uint64_t oldest = UINT64_MAX;
+	uint64_t oldest = UINT64_MAX, seen = seen_ns(r, now);
 	int err;
 
 	*out = NULL;
 	for (size_t i = 0; i < r->n_open; i++) {
+		const struct report *report = r->open[i];
 		uint64_t from, to;
 
-		if (!is_due(r->open[i], now, last) ||
-		    !reports_wants_samples(r->reports, r->open[i], now))
+		if (!is_due(r, report, now, last) ||
+		    !reports_wants_samples(r->reports, report, seen, noticed_ns(report, now)))
 			continue;
-		reports_window(r->reports, r->open[i], now, &from, &to);
+		reports_window(r->reports, report, seen, &from, &to);
 		oldest = from < oldest ? from : oldest;
 	}
 	if (oldest == UINT64_MAX)
@@ -541,6 +572,46 @@ static int read_due(struct recorder *r, uint64_t now, bool last, struct flight *
 	return err;
 }
 
+/* Those that are due find their files before the first of these is written. */
+static int place_due(struct recorder *r, uint64_t now, bool last)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_open && !err; i++)
+		if (is_due(r, r->open[i], now, last))
+			err = reports_place(r->reports, r->open[i], seen_ns(r, now),
+					    noticed_ns(r->open[i], now));
+	return err;
+}
+
+static uint64_t pace_ns(const struct recorder *r)
+{
+	uint64_t history = r->opts.frame_plan->history_ns / 8;
+
+	return history < PACE_NS ? history : PACE_NS;
+}
+
+/* Returns when the first of the others is due; UINT64_MAX: none is. */
+static uint64_t drop_done(struct recorder *r)
+{
+	uint64_t due_ns = UINT64_MAX;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n_open; i++) {
+		struct report *report = r->open[i];
+
+		if (report->done) {
+			free(report);
+			continue;
+		}
+		if ((!report->hanging || report->notice.end_ns) && report->due_ns < due_ns)
+			due_ns = report->due_ns;
+		r->open[kept++] = report;
+	}
+	r->n_open = kept;
+	return due_ns;
+}
+
 /*
  * Writes what is due; at the end of the run all of it. *wrote: anything. *next_ns becomes the time
  * of the next, if that is earlier.
@@ -548,30 +619,36 @@ static int read_due(struct recorder *r, uint64_t now, bool last, struct flight *
 static int write_due(struct recorder *r, bool last, bool *wrote, uint64_t *next_ns,
 		     struct failure *f)
 {
-	uint64_t now = clock_now_ns();
+	uint64_t now = clock_now_ns(), due_ns;
+	size_t n = r->n_open, n_written = 0;
 	struct flight *snapshot;
 	int err = read_due(r, now, last, &snapshot, f);
-	size_t kept = 0;
 
-	for (size_t i = 0; i < r->n_open; i++) {
+	if (!err && place_due(r, now, last))
+		err = failure_nomem(f);
+	for (size_t i = 0; i < n && !err; i++) {
 		struct report *report = r->open[i];
-		bool over = report->notice.end_ns;
 
-		if (!err && is_due(report, now, last)) {
-			if (reports_write(r->reports, report, state_of(report, last), now, snapshot,
-					  lost_lately(r)))
-				err = failure_nomem(f);
-			*wrote = true;
-			if (over || last) {
-				free(report);
-				continue;
-			}
+		if (!is_due(r, report, now, last))
+			continue;
+		report->done = last || report->notice.end_ns;
+		if (reports_write(r->reports, report, state_of(report, last), seen_ns(r, now),
+				  snapshot, lost_lately(r)))
+			err = failure_nomem(f);
+		n_written++;
+		/* This may take a while, and there is room for so many notices only. */
+		if (!err && !last) {
+			r->err = frames_notices(r->frames, on_notice, r);
+			err = callback_failed(r, f);
 		}
-		if (!report->hanging || over)
-			*next_ns = report->due_ns < *next_ns ? report->due_ns : *next_ns;
-		r->open[kept++] = report;
 	}
-	r->n_open = kept;
+	due_ns = drop_done(r);
+	if (n_written) {
+		*wrote = true;
+		r->paced_ns = clock_now_ns() + pace_ns(r);
+	}
+	due_ns = due_ns > r->paced_ns ? due_ns : r->paced_ns;
+	*next_ns = due_ns < *next_ns ? due_ns : *next_ns;
 	return err;
 }
 
@@ -601,15 +678,6 @@ static void say_warnings(struct recorder *r)
 
 	while (glitchdir_warning(r->opts.dir, text, sizeof(text)))
 		r->opts.warn(text);
-}
-
-static int callback_failed(const struct recorder *r, struct failure *f)
-{
-	if (!r->err)
-		return 0;
-	return r->err == -ENOMEM ? failure_nomem(f)
-				 : failure_set(f, EXIT_RUN, r->err, "cannot follow the frames: %s",
-					       strerror(-r->err));
 }
 
 int recorder_poll(struct recorder *r, uint64_t end_ns, const sigset_t *mask, struct failure *f)

@@ -8,18 +8,38 @@
 #include <time.h>
 
 #include "frames.h"
+#include "glitch_limits.h"
 #include "spans.h"
 #include "stackdiff.h"
 #include "stacksum.h"
-
-/* Memory for the sums' distinct stacks. */
-#define SUM_BYTES (64u << 20)
 
 /* Functions that --diff prints. */
 #define DIFF_ROWS 20
 
 /* Frames of our own program at most, on top of the stack of a block. */
 #define MAX_OWN_FRAMES 4
+
+/*
+ * Files that nobody waits for are remembered for this long beyond the time at which a window could
+ * still share them, since reports come late, and not more of them than that.
+ */
+#define REMEMBER_NS    1000000000ull
+#define MAX_REMEMBERED 64
+
+/* A file, and whose windows are in it. */
+struct report_file {
+	struct glitchdir_entry entry; /* the file's own, with its place within the limits */
+	int mode;
+	/* What is to be in it, and, if it is there, what is. */
+	struct glitch_window wanted, has;
+	char *text;
+	size_t bytes;
+	uint64_t samples;
+	size_t n_open;		   /* reports of it that are not over */
+	bool over;		   /* one of them is, */
+	uint64_t begin_ns, end_ns; /* and the frames that are lasted from here to there */
+	bool told;		   /* the command was run */
+};
 
 struct reports {
 	struct reports_opts opts;
@@ -28,9 +48,13 @@ struct reports {
 
 	struct spans saved; /* times whose samples have reached a file */
 
+	struct report_file **files; /* that may be shared, or become complete; oldest first */
+	size_t n_files;
+
 	/* Of the window at hand. */
 	uint64_t *by_cpu, samples, fresh;
 	bool only_armed;
+	const struct report_file *growing; /* NULL, or what its file has is left out */
 	struct spans fast_times;
 
 	uint64_t baseline_until_ns;
@@ -47,8 +71,8 @@ int reports_new(const struct reports_opts *opts, struct reports **out)
 	if (!rs)
 		return -ENOMEM;
 	rs->opts = *opts;
-	rs->slow = stacksum_new(SUM_BYTES);
-	rs->fast = stacksum_new(SUM_BYTES);
+	rs->slow = stacksum_new(glitchdir_sum_bytes(opts->glitch->max_disk_bytes));
+	rs->fast = stacksum_new(glitchdir_sum_bytes(opts->glitch->max_disk_bytes));
 	rs->by_cpu = calloc(opts->n_cpus, sizeof(*rs->by_cpu));
 	if (!rs->slow || !rs->fast || !rs->by_cpu) {
 		reports_free(rs);
@@ -62,6 +86,11 @@ void reports_free(struct reports *rs)
 {
 	if (!rs)
 		return;
+	for (size_t i = 0; i < rs->n_files; i++) {
+		free(rs->files[i]->text);
+		free(rs->files[i]);
+	}
+	free(rs->files);
 	stacksum_free(rs->slow);
 	stacksum_free(rs->fast);
 	spans_release(&rs->saved);
@@ -87,19 +116,146 @@ void reports_window(const struct reports *rs, const struct report *r, uint64_t n
 	*to_ns = r->notice.end_ns ? r->notice.end_ns + o->post_ns : now_ns;
 }
 
-bool reports_wants_samples(struct reports *rs, struct report *r, uint64_t now_ns)
+static struct glitch_window window_of(const struct reports *rs, const struct report *r, int mode,
+				      uint64_t now_ns)
+{
+	struct glitch_window w;
+
+	reports_window(rs, r, now_ns, &w.from_ns, &w.to_ns);
+	if (mode == 1)
+		w.from_ns = r->deadline_ns;
+	if (w.to_ns < w.from_ns)
+		w.to_ns = w.from_ns;
+	return w;
+}
+
+/* The newest that this window may share. */
+static struct report_file *find_shared(const struct reports *rs, int mode, struct glitch_window w)
+{
+	for (size_t i = rs->n_files; i; i--) {
+		struct report_file *file = rs->files[i - 1];
+
+		if (file->mode == mode && !file->entry.unsaved &&
+		    glitch_windows_share(file->wanted, w))
+			return file;
+	}
+	return NULL;
+}
+
+bool reports_wants_samples(const struct reports *rs, const struct report *r, uint64_t now_ns,
+			   uint64_t noticed_ns)
 {
 	bool wanted = false;
 
 	for (int i = 0; i < 2; i++) {
 		if (!(rs->opts.glitch->mode & mode_bits[i]))
 			continue;
-		if (!r->modes[i].begun)
-			glitchdir_begin(rs->opts.dir, now_ns, &r->modes[i].entry);
-		r->modes[i].begun = true;
-		wanted |= r->modes[i].entry.unsaved == GLITCH_SAVED;
+		if (r->modes[i].begun)
+			wanted |= r->modes[i].entry.unsaved == GLITCH_SAVED;
+		else
+			wanted |= find_shared(rs, i, window_of(rs, r, i, now_ns)) ||
+				  !glitchdir_allows(rs->opts.dir, noticed_ns);
 	}
 	return wanted;
+}
+
+/* Nothing is added to it any more: its part of the sums. */
+static int close_file(struct reports *rs, size_t at)
+{
+	struct report_file *file = rs->files[at];
+	bool both = rs->opts.glitch->mode == (GLITCH_MODE_FLIGHT | GLITCH_MODE_ARM);
+	int err = 0;
+
+	memmove(rs->files + at, rs->files + at + 1,
+		(--rs->n_files - at) * sizeof(struct report_file *));
+	if (!file->entry.has_file)
+		glitchdir_give_up(rs->opts.dir, &file->entry, GLITCH_NOT_READ);
+	/* Of two that are of the same frames, one is enough. */
+	if (file->entry.has_file && file->over && !(both && file->mode == 1)) {
+		err = stacksum_add_folded(rs->slow, file->text, file->bytes);
+		rs->glitch_samples += file->samples;
+		rs->glitch_ns += minus(file->end_ns, file->begin_ns);
+	}
+	free(file->text);
+	free(file);
+	return err;
+}
+
+/* Those that no window can share any more, or all. */
+static int close_files(struct reports *rs, uint64_t now_ns, bool all)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < rs->n_files && !err;) {
+		const struct report_file *file = rs->files[i];
+		uint64_t length = file->wanted.to_ns - file->wanted.from_ns;
+		bool old = minus(now_ns, file->wanted.to_ns) > REMEMBER_NS &&
+			   minus(now_ns, file->wanted.to_ns) - REMEMBER_NS > length;
+
+		if (all || (!file->n_open && (old || rs->n_files >= MAX_REMEMBERED)))
+			err = close_file(rs, i);
+		else
+			i++;
+	}
+	return err;
+}
+
+static struct report_file *add_file(struct reports *rs, int mode, struct glitchdir_entry *e)
+{
+	struct report_file **files = reallocarray(rs->files, rs->n_files + 1, sizeof(*files));
+	struct report_file *file = calloc(1, sizeof(*file));
+
+	if (files)
+		rs->files = files;
+	if (!files || !file) {
+		free(file);
+		return NULL;
+	}
+	file->mode = mode;
+	file->entry = *e;
+	e->shares = true;
+	files[rs->n_files++] = file;
+	return file;
+}
+
+static int place_mode(struct reports *rs, struct report *r, int mode, uint64_t now_ns,
+		      uint64_t noticed_ns)
+{
+	struct glitch_window w = window_of(rs, r, mode, now_ns);
+	struct report_file *file = r->modes[mode].file;
+	struct glitchdir_entry *e = &r->modes[mode].entry;
+
+	if (!r->modes[mode].begun) {
+		r->modes[mode].begun = true;
+		file = find_shared(rs, mode, w);
+		if (file) {
+			glitchdir_share(rs->opts.dir, &file->entry, e);
+		} else {
+			glitchdir_begin(rs->opts.dir, noticed_ns, e);
+			if (e->unsaved)
+				return 0;
+			file = add_file(rs, mode, e);
+			if (!file)
+				return -ENOMEM;
+			file->wanted = w;
+		}
+		r->modes[mode].file = file;
+		file->n_open++;
+	}
+	if (file && !file->entry.unsaved)
+		file->wanted = glitch_windows_join(file->wanted, w);
+	return 0;
+}
+
+int reports_place(struct reports *rs, struct report *r, uint64_t now_ns, uint64_t noticed_ns)
+{
+	int err = close_files(rs, now_ns, false);
+
+	for (int i = 0; i < 2 && !err; i++)
+		if (rs->opts.glitch->mode & mode_bits[i])
+			err = place_mode(rs, r, i, now_ns, noticed_ns);
+	r->placed = true;
+	return err;
 }
 
 static bool is_armed(const struct ring_event *ev)
@@ -107,17 +263,33 @@ static bool is_armed(const struct ring_event *ev)
 	return ev->sample.rec->gate_words && (ev->sample.open_gates[0] & FRAME_SAMPLE_ARMED);
 }
 
-static int on_sample(const struct ring_event *ev, void *arg)
+/* Counts what is in a glitch's own window. */
+static int on_own_sample(const struct ring_event *ev, void *arg)
 {
 	struct reports *rs = arg;
-	bool fresh = !spans_has(&rs->saved, ev->time_ns);
 
 	if (rs->only_armed && !is_armed(ev))
 		return 0;
 	rs->samples++;
-	rs->fresh += fresh;
 	if (ev->cpu < rs->opts.n_cpus)
 		rs->by_cpu[ev->cpu]++;
+	return 0;
+}
+
+/* Collects what a file has not yet. */
+static int on_new_sample(const struct ring_event *ev, void *arg)
+{
+	struct reports *rs = arg;
+	const struct report_file *file = rs->growing;
+	bool fresh = !spans_has(&rs->saved, ev->time_ns);
+
+	if (rs->only_armed && !is_armed(ev))
+		return 0;
+	if (file->entry.has_file && ev->time_ns >= file->has.from_ns &&
+	    ev->time_ns <= file->has.to_ns)
+		return 0;
+	rs->samples++;
+	rs->fresh += fresh;
 	collect_log_samples(rs->opts.collect, fresh);
 	return collect_event(rs->opts.collect, ev);
 }
@@ -149,40 +321,102 @@ static int fold(struct reports *rs, bool rooted, char **text, size_t *bytes)
 	return err;
 }
 
-/* Cuts the window and writes the file; an -ENOMEM gives the glitch up, not the run. */
-static int save(struct reports *rs, struct glitchdir_entry *e, struct glitch *g,
-		struct flight *flight, bool sum)
+static int sum_text(const struct stacksum *sum, char **text, size_t *bytes)
+{
+	FILE *f = open_memstream(text, bytes);
+	int err = f ? stacksum_write(f, sum) : -ENOMEM;
+
+	if (f && (fclose(f) || !*text) && !err)
+		err = -ENOMEM;
+	return err;
+}
+
+/* Puts more stacks to those of a file. */
+static int add_text(const struct report_file *file, char **text, size_t *bytes)
+{
+	struct stacksum *sum = stacksum_new(0);
+	int err = sum ? stacksum_add_folded(sum, file->text, file->bytes) : -ENOMEM;
+
+	if (!err)
+		err = stacksum_add_folded(sum, *text, *bytes);
+	free(*text);
+	*text = NULL;
+	if (!err)
+		err = sum_text(sum, text, bytes);
+	stacksum_free(sum);
+	return err;
+}
+
+/*
+ * Writes what is wanted of a file and is not there yet. What it has stays as it was read then: the
+ * rings may have lost it since. An -ENOMEM gives the file up, not the run.
+ */
+static int grow(struct reports *rs, struct report_file *file, struct flight *flight)
 {
 	char *text = NULL;
 	size_t bytes = 0;
 	long n = collect_clear(rs->opts.collect);
 	int err;
 
-	memset(rs->by_cpu, 0, rs->opts.n_cpus * sizeof(*rs->by_cpu));
 	rs->samples = rs->fresh = 0;
+	rs->growing = file;
 	if (!n)
-		n = flight_each(flight, g->from_ns, g->to_ns, on_sample, rs);
+		n = flight_each(flight, file->wanted.from_ns, file->wanted.to_ns, on_new_sample,
+				rs);
 	err = n < 0 ? n : fold(rs, rs->opts.glitch->root_frame, &text, &bytes);
 	collect_log_samples(rs->opts.collect, true);
+	if (!err && file->entry.has_file)
+		err = add_text(file, &text, &bytes);
 	if (err) {
-		glitchdir_give_up(rs->opts.dir, e, GLITCH_NOT_READ);
+		free(text);
+		glitchdir_give_up(rs->opts.dir, &file->entry, GLITCH_NOT_READ);
 		return 0;
 	}
+	if (glitchdir_save(rs->opts.dir, &file->entry, text, bytes)) {
+		free(text);
+		return 0;
+	}
+	free(file->text);
+	file->text = text;
+	file->bytes = bytes;
+	file->samples += rs->samples;
+	file->has = file->wanted;
+	rs->n_saved_samples += rs->fresh;
+	return spans_add(&rs->saved, file->has.from_ns, file->has.to_ns);
+}
+
+static bool is_complete(const struct report_file *file)
+{
+	return file->entry.has_file && glitch_window_within(file->wanted, file->has);
+}
+
+/* Brings the file up to date, unless another report has done so; what of it is this one's. */
+static int save(struct reports *rs, struct report *r, int mode, struct glitch *g,
+		struct flight *flight)
+{
+	struct report_file *file = r->modes[mode].file;
+	struct glitchdir_entry *e = &r->modes[mode].entry;
+	struct glitch_window own = {.from_ns = g->from_ns, .to_ns = g->to_ns};
+	int err = 0;
+
+	if (!file->entry.unsaved && !is_complete(file))
+		err = grow(rs, file, flight);
+	if (err)
+		return err;
+	if (!file->entry.has_file || !glitch_window_within(own, file->has)) {
+		glitchdir_give_up(rs->opts.dir, e, file->entry.unsaved);
+		return 0;
+	}
+	e->has_file = true;
+	memset(rs->by_cpu, 0, rs->opts.n_cpus * sizeof(*rs->by_cpu));
+	rs->samples = 0;
+	if (flight_each(flight, own.from_ns, own.to_ns, on_own_sample, rs) < 0)
+		return -ENOMEM;
 	g->samples = rs->samples;
 	g->samples_by_cpu = rs->by_cpu;
 	g->n_cpus = rs->opts.n_cpus;
-	g->coverage = flight_coverage(flight, g->from_ns, g->to_ns);
-	if (!glitchdir_save(rs->opts.dir, e, text, bytes)) {
-		rs->n_saved_samples += rs->fresh;
-		err = spans_add(&rs->saved, g->from_ns, g->to_ns);
-		if (!err && sum) {
-			err = stacksum_add_folded(rs->slow, text, bytes);
-			rs->glitch_samples += rs->samples;
-			rs->glitch_ns += minus(g->end_ns, g->begin_ns);
-		}
-	}
-	free(text);
-	return err;
+	g->coverage = flight_coverage(flight, own.from_ns, own.to_ns);
+	return 0;
 }
 
 /* Names of a stack, leaf first. */
@@ -247,31 +481,49 @@ static int64_t wall_offset(void)
 	return (wall.tv_sec - mono.tv_sec) * 1000000000ll + wall.tv_nsec - mono.tv_nsec;
 }
 
-static void run_hook(struct reports *rs, const struct glitch *g)
+/* Once a file, when the first glitch in it is over. */
+static void run_hook(struct reports *rs, struct report_file *file, const struct glitch *g)
 {
 	char **vars = NULL;
 
-	if (!rs->opts.hook || !g->file)
+	if (!rs->opts.hook || !g->file || file->told)
 		return;
+	file->told = true;
 	/* Without them it is not started, which is counted. */
 	glitchlog_env(g, glitchdir_path(rs->opts.dir), &vars);
 	hook_run(rs->opts.hook, vars);
 	glitchlog_env_free(vars);
 }
 
+/* It is over, and this is its file. */
+static void end_in_file(struct report_file *file, const struct glitch *g)
+{
+	file->n_open--;
+	if (!g->file || g->unsaved)
+		return;
+	file->begin_ns = file->over && file->begin_ns < g->begin_ns ? file->begin_ns : g->begin_ns;
+	file->end_ns = file->end_ns > g->end_ns ? file->end_ns : g->end_ns;
+	file->over = true;
+}
+
 static int write_mode(struct reports *rs, struct report *r, int mode, struct glitch *g,
-		      struct flight *flight)
+		      uint64_t now_ns, struct flight *flight)
 {
 	struct glitchdir_entry *e = &r->modes[mode].entry;
-	const struct glitch_opts *o = rs->opts.glitch;
+	struct report_file *file = r->modes[mode].file;
+	struct glitch_window own = window_of(rs, r, mode, now_ns);
 	bool over = g->state != GLITCH_HANGING;
 	int err = 0;
 
 	rs->only_armed = mode == 1;
 	g->mode = glitch_mode_name(mode_bits[mode]);
-	g->from_ns = mode ? r->deadline_ns : minus(g->begin_ns, o->pre_ns);
-	if (flight && e->unsaved == GLITCH_SAVED)
-		err = save(rs, e, g, flight, over && !(mode && (o->mode & GLITCH_MODE_FLIGHT)));
+	g->from_ns = own.from_ns;
+	g->to_ns = own.to_ns;
+	g->samples = 0;
+	g->coverage = 0;
+	g->n_cpus = 0;
+	if (flight && file && e->unsaved == GLITCH_SAVED)
+		err = save(rs, r, mode, g, flight);
 	if (err)
 		return err;
 	if (e->has_file && e->unsaved == GLITCH_SAVED && flight) {
@@ -282,6 +534,11 @@ static int write_mode(struct reports *rs, struct report *r, int mode, struct gli
 		g->samples = r->modes[mode].samples;
 		g->coverage = r->modes[mode].coverage;
 		g->n_cpus = 0;
+	}
+	if (e->has_file) {
+		g->file_samples = file->samples;
+		g->file_from_ns = file->has.from_ns;
+		g->file_to_ns = file->has.to_ns;
 	}
 	g->number = e->number;
 	g->file = e->has_file ? e->file : NULL;
@@ -298,7 +555,10 @@ static int write_mode(struct reports *rs, struct report *r, int mode, struct gli
 		return 0;
 	rs->incomplete += g->file && g->coverage < 1;
 	glitchdir_end(rs->opts.dir, e);
-	run_hook(rs, g);
+	if (file) {
+		end_in_file(file, g);
+		run_hook(rs, file, g);
+	}
 	return 0;
 }
 
@@ -324,19 +584,19 @@ int reports_write(struct reports *rs, struct report *r, enum glitch_state state,
 		.longest_block_ns = n->longest_ns,
 		.longest_block_at_ns = n->longest_at_ns,
 	};
-	uint64_t from;
-	int err = 0;
+	int err = r->placed ? 0 : reports_place(rs, r, now_ns, now_ns);
 
+	r->placed = false;
+	if (err)
+		return err;
 	if (state == GLITCH_ABANDONED)
 		g.cause = frames_cause_name(n->cause);
-	reports_window(rs, r, now_ns, &from, &g.to_ns);
 	name_block(rs, n, &blocked);
 	g.blocked_stack = blocked.names;
 	g.n_blocked = blocked.n;
-	reports_wants_samples(rs, r, now_ns);
 	for (int i = 0; i < 2 && !err; i++)
 		if (rs->opts.glitch->mode & mode_bits[i])
-			err = write_mode(rs, r, i, &g, flight);
+			err = write_mode(rs, r, i, &g, now_ns, flight);
 	block_names_release(&blocked);
 	rs->unfinished += state == GLITCH_UNFINISHED;
 	r->hanging = state == GLITCH_HANGING;
@@ -410,16 +670,6 @@ int reports_baseline(struct reports *rs, struct flight *flight, const struct fra
 
 /* ---- the end ---- */
 
-static int sum_text(const struct stacksum *sum, char **text, size_t *bytes)
-{
-	FILE *f = open_memstream(text, bytes);
-	int err = f ? stacksum_write(f, sum) : -ENOMEM;
-
-	if (f && (fclose(f) || !*text) && !err)
-		err = -ENOMEM;
-	return err;
-}
-
 static int print_diff(struct reports *rs)
 {
 	struct stackdiff *d = NULL;
@@ -435,8 +685,10 @@ int reports_finish(struct reports *rs, struct glitchlog_sums *sums, struct failu
 {
 	char *slow = NULL, *fast = NULL;
 	size_t slow_bytes = 0, fast_bytes = 0;
-	int err = sum_text(rs->slow, &slow, &slow_bytes);
+	int err = close_files(rs, 0, true);
 
+	if (!err)
+		err = sum_text(rs->slow, &slow, &slow_bytes);
 	/* What collect says of its stacks would be about the last window alone. */
 	if (!err)
 		err = collect_clear(rs->opts.collect);

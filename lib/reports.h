@@ -21,6 +21,8 @@
 #include "glitchdir.h"
 #include "hook.h"
 
+struct report_file;
+
 /* One slow frame from when it is noticed until it is over. */
 struct report {
 	struct frame_notice notice; /* end_ns 0: it is not over */
@@ -28,11 +30,14 @@ struct report {
 	uint64_t deadline_ns;	    /* from when on arm mode has samples */
 	bool hanging;		    /* was reported while it hung */
 	unsigned int unseen;	    /* looks that did not find it open */
+	bool done;		    /* over, and written; the owner's */
+	bool placed;		    /* by reports_place(), and not written since */
 	/* What the directory knows: by mode, flight and arm. */
 	struct {
 		bool begun;
 		struct glitchdir_entry entry;
-		uint64_t samples; /* in the entry's file */
+		struct report_file *file; /* reports' own; NULL: none */
+		uint64_t samples;	  /* in the window that was saved */
 		double coverage;
 	} modes[2];
 };
@@ -57,14 +62,24 @@ void reports_window(const struct reports *rs, const struct report *r, uint64_t n
 		    uint64_t *from_ns, uint64_t *to_ns);
 
 /*
- * Whether its samples are wanted at all; tells the directory of it if that doesn't know. If not,
- * reports_write() needs no snapshot.
+ * Whether its samples are wanted at all, to be saved or as a part of a file that it shares. If not,
+ * reports_write() needs no snapshot. noticed_ns is the time for the directory's limits.
  */
-bool reports_wants_samples(struct reports *rs, struct report *r, uint64_t now_ns);
+bool reports_wants_samples(const struct reports *rs, const struct report *r, uint64_t now_ns,
+			   uint64_t noticed_ns);
 
 /*
- * Writes what is known of it: state is GLITCH_HANGING, or final. flight is a snapshot of the window
- * (NULL if it was not wanted), lost how many samples the rings have refused lately. 0 or -ENOMEM;
+ * Finds its place: a file that is there already if it shares one, else one of its own. To be called
+ * for all that are written from one snapshot before the first of them is, so that a file which
+ * grows by several windows is written once. 0 or -ENOMEM.
+ */
+int reports_place(struct reports *rs, struct report *r, uint64_t now_ns, uint64_t noticed_ns);
+
+/*
+ * Writes what is known of it: state is GLITCH_HANGING, or final; with reports_place() before, if
+ * that was not called. flight is a snapshot of the window
+ * (NULL if it was not wanted), lost how many samples the rings have refused lately. All samples up
+ * to now_ns must be visible: what a file has is not read again. 0 or -ENOMEM;
  * trouble with files is the directory's to tell.
  */
 int reports_write(struct reports *rs, struct report *r, enum glitch_state state, uint64_t now_ns,

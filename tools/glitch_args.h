@@ -39,11 +39,11 @@
 	{"mmap-pages", 'm', "PAGES", 0, "the same as --ring-size, in pages", 3},                                   \
 	{NULL, 0, NULL, 0, "Output:", 4},                                                          \
 	{"output", 'o', "DIR", 0, "a directory for the glitches (glitches)", 4},                   \
-	{"max-glitches", GLITCH_OPTS_MAX_GLITCHES, "N", 0, "save so many at most", 4},             \
-	{"min-interval", GLITCH_OPTS_MIN_INTERVAL, "TIME", 0, "save one in this time at most", 4}, \
-	{"max-disk", GLITCH_OPTS_MAX_DISK, "BYTES", 0, "save so much at most", 4},                 \
-	{"exec", GLITCH_OPTS_EXEC, "CMD", 0, "run this for each saved glitch, without a shell", 4}, \
-	{"exec-shell", GLITCH_OPTS_EXEC_SHELL, "CMD", 0, "run this for each saved glitch, by sh -c", 4},                 \
+	{"max-glitches", GLITCH_OPTS_MAX_GLITCHES, "N", 0, "save so many files at most", 4},             \
+	{"min-interval", GLITCH_OPTS_MIN_INTERVAL, "TIME", 0, "save a file in this time at most, not 10 a second; 0: any", 4}, \
+	{"max-disk", GLITCH_OPTS_MAX_DISK, "BYTES", 0, "write so much at most (1G); 0: no limit", 4},                 \
+	{"exec", GLITCH_OPTS_EXEC, "CMD", 0, "run this for each saved file, without a shell", 4}, \
+	{"exec-shell", GLITCH_OPTS_EXEC_SHELL, "CMD", 0, "run this for each saved file, by sh -c", 4},                 \
 	{"diff", GLITCH_OPTS_DIFF, NULL, 0,                                                        \
 	 "at the end, the functions that slow frames have more of than fast ones", 4},             \
 	{"root-frame", GLITCH_OPTS_ROOT_FRAME, NULL, 0, "start each stack with a frame glitch", 4}, \

@@ -117,11 +117,10 @@ static int make_plan(struct run *r, struct failure *f)
 static int open_outputs(struct run *r, struct failure *f)
 {
 	const struct glitch_opts *o = r->o;
-	const struct glitchdir_opts limits = {
-		.max_glitches = o->max_glitches,
-		.min_interval_ns = o->min_interval_ns,
-		.max_disk_bytes = o->max_disk_bytes,
-	};
+	const struct glitchdir_opts limits = {.max_glitches = o->max_glitches,
+					      .min_interval_ns = o->min_interval_ns,
+					      .limit_rate = o->limit_rate,
+					      .max_disk_bytes = o->max_disk_bytes};
 	int err = outputs_open(&r->out, &o->common, false, f);
 
 	if (!err && o->exec)
@@ -170,7 +169,7 @@ static int begin(struct run *r, struct failure *f)
 static void say_ready(const struct run *r)
 {
 	double mb = (double)r->frames.ring_bytes * r->plan.n_cpus / (1 << 20);
-	char history[HUMAN_BYTES];
+	char history[HUMAN_BYTES], limits[GLITCH_LIMITS_BYTES];
 
 	if (r->o->common.ready_fd >= 0)
 		dprintf(r->o->common.ready_fd, "ready\n");
@@ -181,7 +180,7 @@ static void say_ready(const struct run *r)
 		r->plan.n_cpus, r->plan.n_cpus == 1 ? "" : "s");
 	if (r->frames.history_ns != UINT64_MAX)
 		fprintf(stderr, "the last %s in ", human_duration(history, r->frames.history_ns));
-	fprintf(stderr, "%.1f MB)\n", mb);
+	fprintf(stderr, "%.1f MB; %s)\n", mb, glitch_opts_limits(r->o, limits));
 }
 
 static int watch(struct run *r, struct failure *f)

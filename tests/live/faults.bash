@@ -58,8 +58,8 @@ judge_glitches()
 	while read -r file samples; do
 		[ "$(awk '{ n += $NF } END { print n + 0 }' "$dir/gl/$file")" = "$samples" ] ||
 			echo "$file has not $samples samples"
-	done < <(jq -r '.[] | select(.type == "glitch" and .state != "hanging" and .file) |
-		[.file, .samples] | join(" ")' "$dir/index")
+	done < <(jq -r '[.[] | select(.type == "glitch" and .file)] | group_by(.file)[] | last |
+		"\(.file) \(.file_samples)"' "$dir/index")
 	[ -z "$sum" ] || jq -e --slurpfile sum "$sum" '$sum[0] as $s |
 		([.[] | select(.type == "glitch" and .state != "hanging")] | length) +
 			($s.unlogged // 0) == $s.glitches' "$dir/index" >/dev/null ||

@@ -56,16 +56,21 @@ over()
 	glitches "select(.state != \"hanging\") | $1"
 }
 
-# Every file is what its line says: so many samples. Nothing unfinished lies around.
+# Every file is what the last line that names it says: so many samples, and no line has more of its
+# own, or another window. Nothing unfinished lies around.
 whole_files()
 {
-	local file samples
+	local file samples n=0
 
 	while read -r file samples; do
 		[ "$(awk '{ n += $NF } END { print n + 0 }' "$T/gl/$file")" -eq "$samples" ] ||
 			fail "$file has not the $samples samples that the index says"
-	done < <(glitches 'select(.state != "hanging" and .file) | [.file, .samples] | join(" ")' |
-		tr -d '"')
+		n=$((n + 1))
+	done < <(jq -rs '[.[] | select(.type == "glitch" and .file)] | group_by(.file)[] | last |
+		"\(.file) \(.file_samples)"' "$T/gl/index.jsonl")
+	[ "$(find "$T/gl" -name '[0-9]*.folded' | wc -l)" -eq "$n" ] || fail "not $n files"
+	[ -z "$(glitches 'select(.file and .unsaved == null and (.samples > .file_samples or
+		.from_ns < .file_from_ns or .to_ns > .file_to_ns))')" ] || fail "more than its file has"
 	[ -z "$(find "$T/gl" ! -name '*.folded' ! -name index.jsonl -type f)" ] ||
 		fail "left over: $(ls -A "$T/gl")"
 }

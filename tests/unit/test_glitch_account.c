@@ -94,9 +94,9 @@ static void everything(void **state)
 		"TIME or --ring-size BYTES)\n"
 		"glitchrec: frames abandoned: 5 unwound (longjmp or an exception), 4 by thread "
 		"exit, 3 by exec, 2 killed, 1 by --max-open\n"
-		"glitchrec: glitches not saved: 21 (--max-glitches), 22 (--min-interval), 23 "
-		"(--max-disk), 24 (disk full), 25 (directory gone), 26 (cannot write), 27 (cannot "
-		"read samples)\n"
+		"glitchrec: glitches not saved: 21 (--max-glitches), 22 (--min-interval), 23 (10 "
+		"files a second), 24 (--max-disk), 25 (disk full), 26 (directory gone), 27 (cannot "
+		"write), 28 (cannot read samples)\n"
 		"glitchrec: commands: 4 skipped while too many were running, 5 failed, 6 not "
 		"started (No such file or directory)\n"
 		"glitchrec: warning: no room: 12 frames not followed, 13 blocks not recorded, 14 "
@@ -123,7 +123,7 @@ static void json(void **state)
 	ga.no_room = 12;
 	ga.no_block = 13;
 	ga.unnoticed = 14;
-	ga.files = (struct glitchdir_counts){.saved = 30, .bytes = 31, .unlogged = 32};
+	ga.files = (struct glitchdir_counts){.saved = 77, .files = 30, .bytes = 31, .unlogged = 32};
 	for (int i = 1; i < GLITCH_N_UNSAVED; i++)
 		ga.files.unsaved[i] = 20 + i;
 	ga.hooks = (struct hook_counts){3, 4, 6, 5, -ENOENT};
@@ -142,8 +142,9 @@ static void json(void **state)
 		"\"forced\":1},\"slowest_ns\":38200000,\"p50_ns\":7100000,\"p99_ns\":15800000,"
 		"\"unfinished\":1,\"incomplete\":2,\"unbalanced\":11,\"no_room\":12,"
 		"\"no_block\":13,\"unnoticed\":14,\"files\":30,\"file_bytes\":31,\"unlogged\":32,"
-		"\"unsaved_by\":{\"max_glitches\":21,\"min_interval\":22,\"max_disk\":23,"
-		"\"disk_full\":24,\"directory_gone\":25,\"write_failed\":26,\"not_read\":27},"
+		"\"unsaved_by\":{\"max_glitches\":21,\"min_interval\":22,\"rate\":23,"
+		"\"max_disk\":24,\"disk_full\":25,\"directory_gone\":26,\"write_failed\":27,"
+		"\"not_read\":28},"
 		"\"commands\":{\"started\":3,\"skipped\":4,\"not_started\":6,\"failed\":5},"
 		"\"exit\":4}\n");
 }

@@ -27,7 +27,9 @@ static void defaults(void **state)
 	assert_int_equal(o.common.default_freq, 999);
 	assert_int_equal(o.common.ready_fd, -1);
 	assert_int_equal(o.threshold_ns, 0);
-	assert_int_equal(o.max_glitches | o.max_disk_bytes | o.min_interval_ns, 0);
+	assert_int_equal(o.max_glitches | o.min_interval_ns, 0);
+	assert_int_equal(o.max_disk_bytes, 1 << 30);
+	assert_true(o.limit_rate);
 	assert_null(o.exec);
 	glitch_opts_release(&o);
 	glitch_opts_release(&o);
@@ -87,6 +89,7 @@ static void everything(void **state)
 	assert_int_equal(o.history_ns, 4 * S);
 	assert_int_equal(o.max_glitches, 17);
 	assert_int_equal(o.min_interval_ns, S);
+	assert_false(o.limit_rate);
 	assert_int_equal(o.max_disk_bytes, 64 << 20);
 	assert_string_equal(o.exec, "notify-send glitch");
 	assert_false(o.exec_shell);
@@ -148,14 +151,52 @@ static const struct {
 	{GLITCH_OPTS_RING_SIZE, "1MB", "--ring-size '1MB': bytes for each CPU"},
 	{GLITCH_OPTS_MAX_GLITCHES, "0", "--max-glitches '0': out of range: how many"},
 	{GLITCH_OPTS_MAX_GLITCHES, "many", "--max-glitches 'many': how many"},
-	{GLITCH_OPTS_MIN_INTERVAL, "0", "--min-interval '0': out of range: a time"},
+	{GLITCH_OPTS_MIN_INTERVAL, "", "--min-interval '': a time, as 5ms, 1.5s or 0"},
+	{GLITCH_OPTS_MIN_INTERVAL, "00", "--min-interval '00': out of range: a time"},
 	{GLITCH_OPTS_MAX_DISK, "4095", "--max-disk '4095': out of range: bytes"},
+	{GLITCH_OPTS_MAX_DISK, "0K", "--max-disk '0K': out of range: bytes"},
+	{GLITCH_OPTS_MAX_DISK, "-0", "--max-disk '-0': bytes"},
 	{GLITCH_OPTS_MAX_DISK, "all", "--max-disk 'all': bytes"},
 	{GLITCH_OPTS_EXEC, "", "--exec '': empty"},
 	{GLITCH_OPTS_EXEC, " \t ", "--exec ' \t ': empty"},
 	{GLITCH_OPTS_EXEC_SHELL, "", "--exec-shell '': empty"},
 	{'F', "0", "-F '0': out of range: a frequency"},
 };
+
+/* What the ready line says of them. */
+static void limits(void **state)
+{
+	static const struct {
+		struct arg args[3];
+		const char *want;
+	} cases[] = {
+		{{}, "saves at most 1 GB, 10 files a second"},
+		{{{GLITCH_OPTS_MAX_DISK, "0"}}, "saves any amount, 10 files a second"},
+		{{{GLITCH_OPTS_MIN_INTERVAL, "0"}}, "saves at most 1 GB"},
+		{{{GLITCH_OPTS_MIN_INTERVAL, "0"}, {GLITCH_OPTS_MAX_DISK, "0"}},
+		 "saves any amount"},
+		{{{GLITCH_OPTS_MIN_INTERVAL, "1m"}, {GLITCH_OPTS_MAX_DISK, "1536K"}},
+		 "saves at most 1.5 MB, a file in 60 s"},
+		{{{GLITCH_OPTS_MAX_GLITCHES, "1"}},
+		 "saves at most 1 GB, 10 files a second, 1 file in all"},
+		{{{GLITCH_OPTS_MAX_GLITCHES, "9223372036854775807"},
+		  {GLITCH_OPTS_MAX_DISK, "9223372036854775807"}},
+		 "saves at most 8388608 TB, 10 files a second, 9223372036854775807 files in all"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char buf[GLITCH_LIMITS_BYTES];
+		struct failure f = {};
+		struct glitch_opts o;
+
+		glitch_opts_init(&o);
+		for (const struct arg *a = cases[i].args; a->key; a++)
+			assert_int_equal(glitch_opts_set(&o, a->key, a->value, &f), 0);
+		assert_string_equal(glitch_opts_limits(&o, buf), cases[i].want);
+		glitch_opts_release(&o);
+	}
+}
 
 static void refuses(void **state)
 {
@@ -369,9 +410,10 @@ static void objects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),   cmocka_unit_test(everything),
-		cmocka_unit_test(refuses),    cmocka_unit_test(cross_checks),
-		cmocka_unit_test(ring_sizes), cmocka_unit_test(objects),
+		cmocka_unit_test(defaults),	cmocka_unit_test(everything),
+		cmocka_unit_test(limits),	cmocka_unit_test(refuses),
+		cmocka_unit_test(cross_checks), cmocka_unit_test(ring_sizes),
+		cmocka_unit_test(objects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

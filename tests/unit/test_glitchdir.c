@@ -344,6 +344,122 @@ static void min_interval(void **state)
 	glitchdir_free(d);
 }
 
+static void rate(void **state)
+{
+	const struct glitchdir_opts opts = {.limit_rate = true};
+	struct glitchdir *d = open_dir("rate", &opts);
+	struct glitchdir_counts n;
+
+	(void)state;
+	for (uint64_t i = 0; i < 13; i++) {
+		assert_int_equal(glitchdir_allows(d, 5), i < 10 ? GLITCH_SAVED : GLITCH_RATE);
+		assert_int_equal(whole(d, 5, "x 1\n").unsaved, i < 10 ? GLITCH_SAVED : GLITCH_RATE);
+	}
+	assert_int_equal(whole(d, 1000000005, "x 1\n").unsaved, GLITCH_SAVED);
+	glitchdir_counts(d, &n);
+	assert_int_equal(n.files, 11);
+	assert_int_equal(n.saved, 11);
+	assert_int_equal(n.unsaved[GLITCH_RATE], 3);
+	assert_int_equal(n.unlogged, 0);
+	glitchdir_free(d);
+}
+
+/* Two glitches in one file, which takes one place within the limits. */
+static void shares(void **state)
+{
+	const struct glitchdir_opts opts = {.max_glitches = 1};
+	struct glitchdir *d = open_dir("shared", &opts);
+	struct glitchdir_entry a, b;
+	struct glitchdir_counts n;
+
+	(void)state;
+	glitchdir_begin(d, 1, &a);
+	glitchdir_share(d, &a, &b);
+	assert_int_equal(b.number, 2);
+	assert_int_equal(b.unsaved, GLITCH_SAVED);
+	assert_string_equal(b.file, "000001.folded");
+	assert_int_equal(save(d, &a, "a 2\n"), 0);
+	b.has_file = true;
+	assert_int_equal(glitchdir_log(d, &a, &plain), 0);
+	assert_int_equal(glitchdir_log(d, &b, &plain), 0);
+	glitchdir_end(d, &a);
+	glitchdir_end(d, &b);
+	glitchdir_counts(d, &n);
+	assert_int_equal(n.glitches, 2);
+	assert_int_equal(n.saved, 2);
+	assert_int_equal(n.files, 1);
+	/* giving up a share frees no place */
+	glitchdir_share(d, &a, &b);
+	glitchdir_give_up(d, &b, GLITCH_NOT_READ);
+	assert_int_equal(whole(d, 2, "x 1\n").unsaved, GLITCH_MAX_GLITCHES);
+	assert_string_equal(names("shared"), "000001.folded index.jsonl");
+	glitchdir_free(d);
+}
+
+static uint64_t disk_used(const char *dir)
+{
+	uint64_t bytes = 0;
+	char list[4096], path[160];
+	struct stat st;
+
+	snprintf(list, sizeof(list), "%s", names(dir));
+	for (char *name = strtok(list, " "); name; name = strtok(NULL, " ")) {
+		snprintf(path, sizeof(path), "%s/%s", dir, name);
+		assert_int_equal(stat(at(path), &st), 0);
+		bytes += (uint64_t)st.st_size;
+	}
+	return bytes;
+}
+
+/* All that a run writes is within it, with the longest sums, and the last line is there. */
+static void max_disk_is_of_everything(void **state)
+{
+	static const uint64_t limits[] = {4096, 5000, 16000, 65536};
+	char big[1001];
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		const struct glitchdir_opts opts = {.max_disk_bytes = limits[i]};
+		const struct glitchlog_sums sums = {
+			.begin_ns = 1,
+			.end_ns = INT64_MAX,
+			.frames = UINT64_MAX,
+			.glitch_samples = UINT64_MAX,
+			.baseline_samples = UINT64_MAX,
+			.baseline_frames = UINT64_MAX,
+			.glitch_ns = UINT64_MAX,
+			.baseline_ns = UINT64_MAX,
+		};
+		size_t sum_bytes = glitchdir_sum_bytes(limits[i]);
+		char name[32], *sum = malloc(sum_bytes + 1);
+		struct glitchdir_counts n;
+		struct glitchdir *d;
+		struct failure f = {};
+
+		assert_non_null(sum);
+		memset(sum, 'x', sum_bytes + 1);
+		snprintf(name, sizeof(name), "all-%zu", i);
+		d = open_dir(name, &opts);
+		for (uint64_t j = 0; j < 300; j++)
+			whole(d, j, big);
+		assert_int_equal(glitchdir_finish(d, sum, sum_bytes, sum, sum_bytes, &sums, &f), 0);
+		glitchdir_counts(d, &n);
+		assert_int_equal(disk_used(name), n.bytes);
+		assert_true(n.bytes <= limits[i]);
+		assert_true(n.files >= 1 && n.files < 300);
+		assert_int_equal(n.files + n.unsaved[GLITCH_MAX_DISK], 300);
+		assert_true(n.unlogged > 0);
+		expect_no_warning(d);
+		/* a longer one is refused */
+		assert_int_equal(glitchdir_finish(d, sum, sum_bytes + 1, NULL, 0, &sums, &f),
+				 -EFBIG);
+		glitchdir_free(d);
+		free(sum);
+	}
+}
+
 static void max_disk(void **state)
 {
 	const struct glitchdir_opts opts = {.max_disk_bytes = 16000};
@@ -351,25 +467,27 @@ static void max_disk(void **state)
 	struct glitchdir_counts n;
 	struct glitchdir_entry e;
 	struct failure f = {};
-	char big[15001];
+	char big[8001];
 	unsigned int i;
 
 	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
-	/* 15000 of 16000 are for files; one byte more is too much */
+	/*
+	 * Of 16000 are 8000 for files, and one byte more is too much.
+	 */
 	glitchdir_begin(d, 1, &e);
-	assert_int_equal(glitchdir_save(d, &e, big, 15001), -ECANCELED);
+	assert_int_equal(glitchdir_save(d, &e, big, 8001), -ECANCELED);
 	assert_int_equal(e.unsaved, GLITCH_MAX_DISK);
 	glitchdir_begin(d, 1, &e);
-	assert_int_equal(glitchdir_save(d, &e, big, 15000), 0);
+	assert_int_equal(glitchdir_save(d, &e, big, 8000), 0);
 	/* what is replaced makes room for what replaces it */
-	assert_int_equal(glitchdir_save(d, &e, big, 14999), 0);
+	assert_int_equal(glitchdir_save(d, &e, big, 7999), 0);
 	glitchdir_end(d, &e);
 	glitchdir_begin(d, 2, &e);
 	assert_int_equal(glitchdir_save(d, &e, big, 2), -ECANCELED);
 	assert_int_equal(e.unsaved, GLITCH_MAX_DISK);
-	/* lines go on into the last sixteenth, and no further; what has no line is counted */
+	/* lines go on in their quarter, and no further; what has no line is counted */
 	for (i = 0; !glitchdir_log(d, &e, &plain); i++)
 		;
 	assert_true(i >= 1 && i < 100);
@@ -379,12 +497,12 @@ static void max_disk(void **state)
 	assert_int_equal(glitchdir_log(d, &e, &plain), -ECANCELED);
 	glitchdir_end(d, &e);
 	glitchdir_counts(d, &n);
-	assert_true(n.bytes <= 16000 && n.bytes > 15400);
+	assert_true(n.bytes <= 12000 && n.bytes > 11400);
 	assert_int_equal(n.saved, 1);
 	assert_int_equal(n.unsaved[GLITCH_MAX_DISK], 1);
 	assert_int_equal(n.unlogged, 2); /* the first file's entry was never logged either */
 	expect_no_warning(d);
-	/* the sums are written nevertheless */
+	/* the sums have their own room */
 	assert_int_equal(glitchdir_finish(d, "s 1\n", 4, NULL, 0, &(struct glitchlog_sums){}, &f),
 			 0);
 	expect_file(at("disk/glitches.folded"), "s 1\n");
@@ -624,7 +742,10 @@ int main(void)
 		cmocka_unit_test(max_glitches),
 		cmocka_unit_test(nobody_tried),
 		cmocka_unit_test(min_interval),
+		cmocka_unit_test(rate),
+		cmocka_unit_test(shares),
 		cmocka_unit_test(max_disk),
+		cmocka_unit_test(max_disk_is_of_everything),
 		cmocka_unit_test(disk_full),
 		cmocka_unit_test(vanishes),
 		cmocka_unit_test(moves),

@@ -46,6 +46,9 @@ static struct glitch full(void)
 		.longest_block_at_ns = 1501 * MS,
 		.blocked_stack = stack,
 		.n_blocked = 3,
+		.file_samples = 80,
+		.file_from_ns = 1490000000,
+		.file_to_ns = 1550000000,
 		.file = "000007.folded",
 	};
 }
@@ -77,7 +80,8 @@ static void index_line(void **state)
 		"\"lost\":4,\"coverage\":0.9876,"
 		"\"blocked\":{\"total_ns\":9,\"longest_ns\":8,\"longest_at_ns\":1501000000,"
 		"\"stack\":[\"schedule_[k]\",\"bad\\\"name\\u000a\\u001b[31m\",\"frame\"]},"
-		"\"file\":\"000007.folded\",\"unsaved\":null}\n");
+		"\"file\":\"000007.folded\",\"file_samples\":80,\"file_from_ns\":1490000000,"
+		"\"file_to_ns\":1550000000,\"unsaved\":null}\n");
 }
 
 static void states(void **state)
@@ -102,7 +106,7 @@ static void states(void **state)
 	/* the report's file is there, the end's could not be written */
 	g.file = "000007.folded";
 	g.unsaved = GLITCH_DISK_FULL;
-	assert_non_null(strstr(line(&g), "\"file\":\"000007.folded\",\"unsaved\":\"disk_full\"}"));
+	assert_non_null(strstr(line(&g), "\"file_to_ns\":1550000000,\"unsaved\":\"disk_full\"}"));
 	for (int i = 1; i < GLITCH_N_UNSAVED; i++) {
 		assert_non_null(glitch_unsaved_word(i));
 		assert_non_null(glitch_unsaved_text(i));

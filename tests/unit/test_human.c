@@ -32,6 +32,27 @@ static void counts(void **state)
 		assert_string_equal(human_count(buf, cases[i].n), cases[i].want);
 }
 
+static void sizes(void **state)
+{
+	static const struct number_case cases[] = {
+		{0, "0 B"},
+		{1023, "1023 B"},
+		{1024, "1 KB"},
+		{4096, "4 KB"},
+		{1536 * 1024, "1.5 MB"},
+		{1048064, "1 MB"}, /* not 1024 KB */
+		{64 << 20, "64 MB"},
+		{1 << 30, "1 GB"},
+		{1ull << 40, "1 TB"},
+		{UINT64_MAX, "16777216 TB"},
+	};
+	char buf[HUMAN_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(human_size(buf, cases[i].n), cases[i].want);
+}
+
 static void durations(void **state)
 {
 	static const struct number_case cases[] = {
@@ -93,6 +114,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts),
+		cmocka_unit_test(sizes),
 		cmocka_unit_test(durations),
 		cmocka_unit_test(percents),
 	};

@@ -47,6 +47,7 @@ struct fixture {
 	size_t json_bytes, table_bytes;
 	FILE *samples, *table;
 
+	unsigned int worker; /* number in the name of who ticks; 0: none */
 	__u64 heads[N_CPUS];
 	uint64_t *rings[N_CPUS];
 	struct flight *flight;
@@ -150,6 +151,8 @@ static void tick(struct fixture *t, uint32_t cpu, uint64_t time_ns, uint64_t ip,
 		.ip = ip,
 	};
 
+	if (t->worker)
+		snprintf(r.rec.comm, sizeof(r.rec.comm), "worker%u", t->worker % 1000);
 	t->heads[cpu] -= sizeof(r);
 	assert_true(-t->heads[cpu] <= RING_BYTES);
 	memcpy((char *)t->rings[cpu] + (t->heads[cpu] & (RING_BYTES - 1)), &r, sizeof(r));
@@ -287,7 +290,7 @@ static void one_glitch(void **state)
 	tick(t, 0, 7000, SLOW, false);
 	tick(t, 1, 9000, FAST, false);
 	tick(t, 1, 9001, SLOW, false);
-	assert_true(reports_wants_samples(t->rs, &r, NOW));
+	assert_true(reports_wants_samples(t->rs, &r, NOW, NOW));
 	assert_int_equal(reports_write(t->rs, &r, GLITCH_ENDED, NOW, snapshot(t), 5), 0);
 	assert_false(r.hanging);
 	expect_file(t, "000001.folded", "worker;fast_path_[k] 1\nworker;slow_path_[k] 2\n");
@@ -296,7 +299,9 @@ static void one_glitch(void **state)
 	expect_line(t, 0, "\"key\":{\"kind\":\"tid\",\"value\":\"0x8\"},\"comm\":\"victim\"");
 	expect_line(t, 0, "\"mode\":\"flight\",\"samples\":3,\"samples_by_cpu\":{\"0\":2,\"1\":1}");
 	expect_line(t, 0, "\"lost\":5,\"coverage\":1.0000");
-	expect_line(t, 0, "\"file\":\"000001.folded\",\"unsaved\":null");
+	expect_line(t, 0,
+		    "\"file\":\"000001.folded\",\"file_samples\":3,\"file_from_ns\":4900,"
+		    "\"file_to_ns\":9000,\"unsaved\":null");
 	expect_line(t, 1, NULL);
 	assert_int_equal(count(t->table, &t->table_text, "TIME "), 1);
 	assert_int_equal(count(t->table, &t->table_text, "000001.folded"), 1);
@@ -307,7 +312,7 @@ static void one_glitch(void **state)
 	assert_int_equal(ga.unfinished, 0);
 }
 
-/* A sample in two windows is in both files, and is one sample. */
+/* Windows that overlap by half: a sample in both is in both files, and is one sample. */
 static void overlapping(void **state)
 {
 	struct fixture *t = *state;
@@ -325,6 +330,111 @@ static void overlapping(void **state)
 	assert_int_equal(count(t->samples, &t->json, "\"time_ns\":"), 3);
 	assert_int_equal(count(t->samples, &t->json, "\"time_ns\":6500"), 1);
 	assert_int_equal(count(t->table, &t->table_text, "TIME "), 1);
+}
+
+/* A flood: windows that are mostly the same are in one file, each sample once. */
+static void shared(void **state)
+{
+	struct fixture *t = *state;
+	struct report a = slow(5000, 7000), b = slow(5500, 7500), c = slow(5600, 7800);
+	struct report apart = slow(7000, 9000);
+	struct glitchlog_sums s = {};
+	struct failure f;
+
+	assert_int_equal(hook_new("--exec", "true", false, 4, NULL, &t->hook, &f), 0);
+	t->limits.max_glitches = 2; /* of files */
+	begin(t);
+	tick(t, 0, 5300, SLOW, false);
+	tick(t, 1, 6500, SLOW, false);
+	tick(t, 0, 7600, FAST, false);
+	tick(t, 0, 8500, FAST, false);
+	/* two of one snapshot: their file is written once, and whole when the first has its line */
+	assert_int_equal(reports_place(t->rs, &a, NOW, NOW), 0);
+	assert_int_equal(reports_place(t->rs, &b, NOW, NOW), 0);
+	assert_int_equal(reports_write(t->rs, &a, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_file(t, "000001.folded", "worker;slow_path_[k] 2\n");
+	assert_int_equal(reports_write(t->rs, &b, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_line(t, 0, "\"from_ns\":5000,\"to_ns\":7000");
+	expect_line(t, 0, "\"samples\":2,\"samples_by_cpu\":{\"0\":1,\"1\":1}");
+	expect_line(t, 0,
+		    "\"file\":\"000001.folded\",\"file_samples\":2,\"file_from_ns\":5000,"
+		    "\"file_to_ns\":7500,\"unsaved\":null");
+	/* what is its own is told of each */
+	expect_line(t, 1, "\"number\":2,");
+	expect_line(t, 1, "\"from_ns\":5500,\"to_ns\":7500");
+	expect_line(t, 1, "\"samples\":1,\"samples_by_cpu\":{\"1\":1}");
+	expect_line(t, 1, "\"file\":\"000001.folded\",\"file_samples\":2,");
+	/* a later one: the file grows */
+	assert_true(reports_wants_samples(t->rs, &c, NOW, NOW));
+	assert_int_equal(reports_write(t->rs, &c, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_file(t, "000001.folded", "worker;fast_path_[k] 1\nworker;slow_path_[k] 2\n");
+	expect_line(t, 2, "\"samples\":2,\"samples_by_cpu\":{\"0\":1,\"1\":1}");
+	expect_line(t, 2,
+		    "\"file\":\"000001.folded\",\"file_samples\":3,\"file_from_ns\":5000,"
+		    "\"file_to_ns\":7800,\"unsaved\":null");
+	assert_int_equal(reports_write(t->rs, &apart, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_file(t, "000004.folded", "worker;fast_path_[k] 2\n");
+	assert_false(has_file(t, "000002.folded"));
+	assert_false(has_file(t, "000003.folded"));
+	assert_int_equal(accounted(t).files.saved, 4);
+	assert_int_equal(accounted(t).files.files, 2);
+	assert_int_equal(accounted(t).hooks.started, 2);
+	assert_int_equal(accounted(t).saved, 4);
+	assert_int_equal(count(t->samples, &t->json, "\"time_ns\":"), 4);
+	assert_int_equal(count(t->table, &t->table_text, "000001.folded"), 3);
+	/* the sum is that of the files, and their frames' time is counted once in each */
+	assert_int_equal(reports_finish(t->rs, &s, &f), 0);
+	expect_file(t, "glitches.folded", "worker;fast_path_[k] 3\nworker;slow_path_[k] 2\n");
+	assert_int_equal(s.glitch_samples, 5);
+	assert_int_equal(s.glitch_ns, 2800 + 2000);
+}
+
+/* What the file has stays when the rings have lost it. */
+static void shared_and_overwritten(void **state)
+{
+	struct fixture *t = *state;
+	struct report a = slow(5000, 7000), b = slow(5500, 7500);
+
+	begin(t);
+	tick(t, 0, 5300, SLOW, false);
+	tick(t, 0, 6500, SLOW, false);
+	assert_int_equal(reports_write(t->rs, &a, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	t->heads[0] = 0;
+	tick(t, 0, 7200, FAST, false);
+	assert_int_equal(reports_write(t->rs, &b, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_file(t, "000001.folded", "worker;fast_path_[k] 1\nworker;slow_path_[k] 2\n");
+	expect_line(t, 1, "\"file_samples\":3,");
+	assert_int_equal(accounted(t).saved, 3);
+}
+
+/* It can't grow: who is in it is saved, who is not says why. */
+static void shared_and_full(void **state)
+{
+	struct fixture *t = *state;
+	struct report a = slow(5000, 7000), inside = slow(5100, 6900), b = slow(5500, 7500);
+	struct report late = slow(5200, 6800);
+
+	t->limits.max_disk_bytes = 8192;
+	begin(t);
+	tick(t, 0, 5300, SLOW, false);
+	assert_int_equal(reports_write(t->rs, &a, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	for (t->worker = 1; t->worker <= 250; t->worker++)
+		tick(t, 0, 7001 + t->worker, SLOW, false);
+	assert_int_equal(reports_place(t->rs, &b, NOW, NOW), 0);
+	assert_int_equal(reports_place(t->rs, &inside, NOW, NOW), 0);
+	assert_int_equal(reports_write(t->rs, &b, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	assert_int_equal(reports_write(t->rs, &inside, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_file(t, "000001.folded", "worker;slow_path_[k] 1\n");
+	expect_line(t, 1, "\"file\":null,\"unsaved\":\"max_disk\"");
+	expect_line(t, 2, "\"file\":\"000001.folded\",\"file_samples\":1,");
+	expect_line(t, 2, "\"file_to_ns\":7000,\"unsaved\":null");
+	/* and nobody else joins it */
+	assert_int_equal(reports_write(t->rs, &late, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	assert_true(has_file(t, "000004.folded"));
+	assert_int_equal(accounted(t).files.saved, 3);
+	assert_int_equal(accounted(t).files.files, 2);
+	assert_int_equal(accounted(t).files.unsaved[GLITCH_MAX_DISK], 1);
+	assert_int_equal(accounted(t).saved, 1);
 }
 
 /* Armed: after the deadline, and only what was sampled while a frame was past its own. */
@@ -386,9 +496,9 @@ static void limits(void **state)
 	t->limits.max_glitches = 1;
 	begin(t);
 	tick(t, 0, 6500, SLOW, false);
-	assert_true(reports_wants_samples(t->rs, &a, NOW));
+	assert_true(reports_wants_samples(t->rs, &a, NOW, NOW));
 	assert_int_equal(reports_write(t->rs, &a, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
-	assert_false(reports_wants_samples(t->rs, &b, NOW));
+	assert_false(reports_wants_samples(t->rs, &b, NOW, NOW));
 	assert_int_equal(reports_write(t->rs, &b, GLITCH_ENDED, NOW, NULL, 0), 0);
 	expect_line(t, 0, "\"unsaved\":null");
 	expect_line(t, 1, "\"number\":2,");
@@ -506,8 +616,19 @@ static void sums(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(windows), T(one_glitch), T(overlapping), T(both_modes), T(hanging),
-		T(limits),  T(no_end),	   T(incomplete),  T(blocked),	  T(sums),
+		T(windows),
+		T(one_glitch),
+		T(overlapping),
+		T(shared),
+		T(shared_and_overwritten),
+		T(shared_and_full),
+		T(both_modes),
+		T(hanging),
+		T(limits),
+		T(no_end),
+		T(incomplete),
+		T(blocked),
+		T(sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
