@@ -55,6 +55,16 @@ static int find_code(const struct elffile *elf, struct build *b)
 	return b->n_code ? 0 : -ENOENT;
 }
 
+static int take_code(const struct cfi_range *code, size_t n_code, struct build *b)
+{
+	b->code = calloc(n_code, sizeof(*b->code));
+	if (!b->code)
+		return -ENOMEM;
+	memcpy(b->code, code, n_code * sizeof(*b->code));
+	b->n_code = n_code;
+	return 0;
+}
+
 /* What second has where the table has nothing yet. Takes second's rows. */
 static int merge(struct build *b, struct cfi_rows *second)
 {
@@ -145,7 +155,9 @@ static void release(struct build *b)
 	cfi_rules_release(&b->rules);
 }
 
-int cfi_compile(const struct elffile *elf, const struct cfi_opts *opts, struct cfi_table *out)
+/* Where n_code is 0, of all of the file's code. */
+static int compile(const struct elffile *elf, const struct cfi_opts *opts,
+		   const struct cfi_range *code, size_t n_code, struct cfi_table *out)
 {
 	const struct elffile *debug = elffile_debug(elf);
 	struct build b = {};
@@ -153,7 +165,7 @@ int cfi_compile(const struct elffile *elf, const struct cfi_opts *opts, struct c
 
 	err = cfi_rules_init(&b.rules);
 	if (!err)
-		err = find_code(elf, &b);
+		err = n_code ? take_code(code, n_code, &b) : find_code(elf, &b);
 	for (int i = 0; !err && i < CFI_N_SOURCES; i++)
 		err = add_source(&b, elf, i);
 	for (int i = 0; !err && debug && i < CFI_N_SOURCES; i++)
@@ -168,6 +180,17 @@ int cfi_compile(const struct elffile *elf, const struct cfi_opts *opts, struct c
 		finish(&b, out);
 	release(&b);
 	return err;
+}
+
+int cfi_compile(const struct elffile *elf, const struct cfi_opts *opts, struct cfi_table *out)
+{
+	return compile(elf, opts, NULL, 0, out);
+}
+
+int cfi_compile_ranges(const struct elffile *elf, const struct cfi_range *code, size_t n_code,
+		       struct cfi_table *out)
+{
+	return n_code ? compile(elf, NULL, code, n_code, out) : -ENOENT;
 }
 
 int cfi_compile_bytes(const struct cfi_section *section, struct cfi_table *out)

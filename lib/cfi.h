@@ -61,6 +61,10 @@ struct cfi_table {
  */
 int cfi_compile(const struct elffile *elf, const struct cfi_opts *opts, struct cfi_table *out);
 
+/* The same of those FDEs alone that lie in these ranges, ascending and apart: of one function. */
+int cfi_compile_ranges(const struct elffile *elf, const struct cfi_range *code, size_t n_code,
+		       struct cfi_table *out);
+
 /* The same of the bytes of one section. */
 int cfi_compile_bytes(const struct cfi_section *section, struct cfi_table *out);
 

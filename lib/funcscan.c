@@ -29,6 +29,12 @@ struct branch {
 	uint8_t cond;
 };
 
+struct indirect {
+	struct func_exit exit; /* what it is if it leaves */
+	bool notrack;
+	enum jump_verdict verdict;
+};
+
 /* loop and jrcxz: depend on rcx, not on the flags. */
 #define BRANCH_COUNTER 0xff
 
@@ -45,6 +51,9 @@ struct scanner {
 	size_t n_branches, cap_branches;
 	struct func_exit *exits;
 	size_t n_exits, cap_exits;
+	struct indirect *indirect;
+	size_t n_indirect, cap_indirect;
+	size_t n_jumps[JUMP_VERDICTS];
 	bool jumps_to_entry;
 };
 
@@ -104,6 +113,18 @@ static int add_exit(struct scanner *s, const struct func_exit *e)
 	if (err)
 		return fail(s, err, e->vaddr, "is not loaded from the file");
 	s->n_exits++;
+	return 0;
+}
+
+static int add_indirect(struct scanner *s, const struct func_exit *e, bool notrack)
+{
+	struct indirect *p = grow(s->indirect, &s->cap_indirect, s->n_indirect, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	s->indirect = p;
+	p[s->n_indirect++] =
+		(struct indirect){.exit = *e, .notrack = notrack, .verdict = JUMP_ON_TRIAL};
 	return 0;
 }
 
@@ -348,6 +369,7 @@ static int indirect_jump(struct scanner *s, const cs_x86 *x86)
 {
 	uint64_t vaddr = s->insn->address;
 	const cs_x86_op *op = &x86->operands[0];
+	bool notrack = x86->prefix[1] == X86_PREFIX_DS;
 	struct func_exit e = {.vaddr = vaddr, .base = GATE_REG_NONE, .index = GATE_REG_NONE};
 	int base, index;
 
@@ -359,7 +381,7 @@ static int indirect_jump(struct scanner *s, const cs_x86 *x86)
 			return fail(s, -EILSEQ, vaddr, "an indirect jump of an unusual width");
 		e.kind = GATE_EXIT_JUMP_REG;
 		e.base = (uint8_t)base;
-		return add_exit(s, &e);
+		return add_indirect(s, &e, notrack);
 	}
 	if (op->type != X86_OP_MEM || op->size != 8)
 		return fail(s, -EILSEQ, vaddr, "an indirect jump of an unusual width");
@@ -377,7 +399,7 @@ static int indirect_jump(struct scanner *s, const cs_x86 *x86)
 	e.disp = op->mem.disp;
 	if (base == GATE_REG_RIP)
 		e.disp = (int64_t)(vaddr + s->insn->size + (uint64_t)op->mem.disp);
-	return add_exit(s, &e);
+	return add_indirect(s, &e, notrack);
 }
 
 static int direct_jump(struct scanner *s, const cs_x86 *x86, uint8_t kind)
@@ -605,6 +627,7 @@ static void scanner_release(struct scanner *s)
 	}
 	free(s->branches);
 	free(s->exits);
+	free(s->indirect);
 	if (s->insn)
 		cs_free(s->insn, 1);
 	if (s->handle)
@@ -645,6 +668,7 @@ static int finish(struct scanner *s, struct func_scan **out)
 		return -ENOMEM;
 	scan->entry = s->func->addr;
 	scan->jumps_to_entry = s->jumps_to_entry;
+	memcpy(scan->n_jumps, s->n_jumps, sizeof(scan->n_jumps));
 	err = elffile_vaddr_to_offset(s->elf, s->func->addr, &scan->entry_offset);
 	if (err) {
 		fail(s, err, s->func->addr, "is not loaded from the file");
@@ -672,38 +696,136 @@ out:
 	return err;
 }
 
+/* Decodes the parts from *done on. Their jumps may lead to further ones. */
+static int decode_parts(struct scanner *s, size_t *done, size_t *followed)
+{
+	for (; *done < s->n_parts; (*done)++) {
+		int err = decode_part(s, &s->parts[*done]);
+
+		if (err)
+			return err;
+		for (; *followed < s->n_branches; (*followed)++) {
+			uint64_t target = s->branches[*followed].target;
+
+			err = part_at(s, target) ? 0 : follow(s, target);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/* ---- indirect jumps ---- */
+
+static bool is_inside(uint64_t vaddr, void *arg)
+{
+	const struct part *p = part_at(arg, vaddr);
+
+	return p && is_start(p, vaddr - p->start);
+}
+
+static int follow_table(uint64_t vaddr, void *arg)
+{
+	struct scanner *s = arg;
+	size_t before = s->n_parts;
+	int err;
+
+	if (part_at(s, vaddr))
+		return 0;
+	err = follow(s, vaddr);
+	return err ? err : s->n_parts > before;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct cfi_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Hands all instructions to who judges. */
+static int tell_instructions(struct scanner *s, struct jumps *jumps)
+{
+	struct cfi_range ranges[MAX_RANGES];
+
+	for (size_t i = 0; i < s->n_parts; i++) {
+		const struct part *p = &s->parts[i];
+
+		ranges[i] = (struct cfi_range){p->start, p->start + p->bytes};
+		for (size_t at = 0; at < p->bytes;) {
+			bool known;
+			int len = decode(s, p, at, &known), err;
+
+			if (len < 0)
+				return len;
+			if (!len)
+				break;
+			err = jumps_add(jumps, s->handle, known ? s->insn : NULL, p->start + at,
+					(size_t)len);
+			if (err)
+				return err;
+			at += (size_t)len;
+		}
+	}
+	qsort(ranges, s->n_parts, sizeof(*ranges), by_start);
+	return jumps_finish(jumps, ranges, s->n_parts);
+}
+
+static int judge(struct scanner *s)
+{
+	const struct jumps_func func = {s->elf, s->func->addr, is_inside, follow_table, s};
+	struct jumps *jumps = jumps_new(&func);
+	int err = jumps ? tell_instructions(s, jumps) : -ENOMEM;
+
+	for (size_t i = 0; i < s->n_indirect && !err; i++) {
+		struct indirect *in = &s->indirect[i];
+
+		err = jumps_judge(jumps, in->exit.vaddr, in->notrack, &in->verdict);
+	}
+	jumps_free(jumps);
+	return err;
+}
+
+/* All parts, and of each indirect jump whether it leaves. */
+static int decode_all(struct scanner *s)
+{
+	size_t done = 0, followed = 0;
+	int err;
+
+	do {
+		err = decode_parts(s, &done, &followed);
+		if (err || !s->n_indirect || s->total_bytes > FUNCSCAN_MAX_JUDGED)
+			return err;
+		err = judge(s);
+		/* A table can lead to a part that nothing else leads to: then there is more. */
+	} while (!err && done < s->n_parts);
+	return err;
+}
+
+static int resolve_indirect(struct scanner *s, struct indirect *in)
+{
+	s->n_jumps[in->verdict]++;
+	in->exit.trial = in->verdict == JUMP_ON_TRIAL;
+	return in->verdict == JUMP_LEAVES || in->exit.trial ? add_exit(s, &in->exit) : 0;
+}
+
 int funcscan(const struct elffile *elf, const struct elf_symbol *func, struct func_scan **out,
 	     struct funcscan_error *why)
 {
 	struct scanner *s = calloc(1, sizeof(*s));
-	size_t followed = 0;
 	int err;
 
 	if (!s)
 		return -ENOMEM;
 	err = scanner_init(s, elf, func, why);
-	if (err)
-		goto out;
-	/* Both arrays grow on the way: a part's jumps may lead to further parts. */
-	for (size_t i = 0; i < s->n_parts; i++) {
-		err = decode_part(s, &s->parts[i]);
-		if (err)
-			goto out;
-		for (; followed < s->n_branches; followed++) {
-			uint64_t target = s->branches[followed].target;
-
-			err = part_at(s, target) ? 0 : follow(s, target);
-			if (err)
-				goto out;
-		}
-	}
-	for (size_t i = 0; i < s->n_branches; i++) {
+	if (!err)
+		err = decode_all(s);
+	for (size_t i = 0; i < s->n_branches && !err; i++)
 		err = resolve(s, &s->branches[i]);
-		if (err)
-			goto out;
-	}
-	err = finish(s, out);
-out:
+	for (size_t i = 0; i < s->n_indirect && !err; i++)
+		err = resolve_indirect(s, &s->indirect[i]);
+	if (!err)
+		err = finish(s, out);
 	scanner_release(s);
 	free(s);
 	return err;
