@@ -9,6 +9,26 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+/*
+ * A function that the verifier checks once, apart from its callers, of which it then knows nothing
+ * but the type of the result. The compiler must know no more: from version 17 on it finds out what
+ * range a result has, and leaves out a caller's mask that the verifier wants to see. It does not
+ * look into what may be replaced when it is linked.
+ */
+#define GLOBAL_FN __noinline __weak
+
+/*
+ * BPF_CORE_READ() of a field that has a const in its type, of which it would make a variable that
+ * is never set. type is the field's, without the const.
+ */
+#define COMPAT_READ_CONST(type, ...)                     \
+	({                                               \
+		type value;                              \
+                                                         \
+		BPF_CORE_READ_INTO(&value, __VA_ARGS__); \
+		value;                                   \
+	})
+
 #ifndef PF_KTHREAD
 #define PF_KTHREAD 0x00200000
 #endif

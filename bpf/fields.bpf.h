@@ -68,6 +68,9 @@ static __always_inline struct fields_sample *fields_now(void)
 #define FIELDS_TASK(...)                                                   \
 	(FIELDS_TYPED_TASK ? FIELDS_ARROWS(fields_task_now(), __VA_ARGS__) \
 			   : BPF_CORE_READ(fields_task_now(), __VA_ARGS__))
+#define FIELDS_TASK_ID(id)                                   \
+	(FIELDS_TYPED_TASK ? fields_task_now()->cred->id.val \
+			   : COMPAT_READ_CONST(__u32, fields_task_now(), cred, id.val))
 #define FIELDS_ARROWS(...)			FIELDS_ARROWS_N(__VA_ARGS__, 3, 2, 1)(__VA_ARGS__)
 #define FIELDS_ARROWS_N(_0, _1, _2, _3, n, ...) FIELDS_ARROWS_##n
 #define FIELDS_ARROWS_1(p, a)			((p)->a)
@@ -323,10 +326,10 @@ static __always_inline long fields_task(__u32 field, __u64 *value)
 		*value = bpf_get_current_cgroup_id();
 		return 0;
 	case FILTER_F_UID:
-		*value = FIELDS_TASK(cred, uid.val);
+		*value = FIELDS_TASK_ID(uid);
 		return 0;
 	case FILTER_F_GID:
-		*value = FIELDS_TASK(cred, gid.val);
+		*value = FIELDS_TASK_ID(gid);
 		return 0;
 	case FILTER_F_IDLE:
 		*value = !bpf_get_current_pid_tgid();

@@ -94,7 +94,7 @@ static __always_inline __u64 filter_less(__u64 a, __u64 b)
  * the largest step that the set is worth down to single ones. With branches, the verifier would
  * walk through each outcome of each step.
  */
-__noinline int filter_set_has(__u32 which, __u32 number_of_term, __u64 number)
+GLOBAL_FN int filter_set_has(__u32 which, __u32 number_of_term, __u64 number)
 {
 	struct filter_program *prog = filter_program_of(which);
 	struct filter_term *term;
@@ -120,7 +120,7 @@ __noinline int filter_set_has(__u32 which, __u32 number_of_term, __u64 number)
 }
 
 /* Whether comm matches this glob: 1 or 0; -1 if comm is not known. */
-__noinline int filter_glob_matches(__u32 which, __u32 number_of_glob)
+GLOBAL_FN int filter_glob_matches(__u32 which, __u32 number_of_glob)
 {
 	struct filter_program *prog = filter_program_of(which);
 	char comm[FILTER_COMM_BYTES];
@@ -141,7 +141,7 @@ __noinline int filter_glob_matches(__u32 which, __u32 number_of_glob)
 }
 
 /* Whether comm matches one of a term's globs: 1 or 0; -1 if comm is not known. */
-__noinline int filter_comm_matches(__u32 which, __u32 number_of_term)
+GLOBAL_FN int filter_comm_matches(__u32 which, __u32 number_of_term)
 {
 	struct filter_program *prog = filter_program_of(which);
 	struct filter_term *term;
@@ -176,7 +176,7 @@ static __always_inline __u32 filter_every(__u32 which, __u32 number_of_term, __u
 	return FILTER_TRUE;
 }
 
-__noinline int filter_ask_term(__u32 which, __u32 number_of_term)
+GLOBAL_FN int filter_ask_term(__u32 which, __u32 number_of_term)
 {
 	struct filter_program *prog = filter_program_of(which);
 	struct filter_term *term;

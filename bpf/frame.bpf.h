@@ -17,7 +17,7 @@
  * One more begin of the frame (value, space), by the current thread: id and process as gates name
  * it. 0 if there was no room, else it is inside; FRAME_WAITS: frame_settle().
  */
-__noinline int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
+GLOBAL_FN int frame_enter(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
 	struct frame_counts *c;
@@ -132,7 +132,7 @@ static __always_inline bool frame_is_over(struct frame *f, __u32 how)
  * One end of the frame, for a cause (enum frame_cause, and FRAME_WHOLE or FRAME_NO_END). What is
  * returned is enum frame_left; frame_end() does what that asks for.
  */
-__noinline int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
+GLOBAL_FN int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
 	__u32 cause = how & 7, opener, process, slot;
@@ -306,7 +306,7 @@ static __always_inline bool frame_end(const struct frame_key *key, __u32 how, __
 _Static_assert(FRAME_ENDED <= 7, "a cause is three bits");
 
 /* The deadline of the frame that began at begin_ns (0: whichever) has passed. 1: just now. */
-__noinline int frame_pass(__u64 value, __u32 space, __u64 begin_ns)
+GLOBAL_FN int frame_pass(__u64 value, __u32 space, __u64 begin_ns)
 {
 	struct frame_key key = {.value = value, .process = space};
 	struct frame *f = frame_of(&key);
@@ -371,7 +371,7 @@ static __always_inline void frame_key_here(__u32 id, __u32 process, __u64 arg,
 }
 
 /* The current thread begins a frame with this argument. */
-__noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
+GLOBAL_FN int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
 {
 	struct frame_thread mine = {.depth = 1}, *t;
 	int joined;
@@ -398,7 +398,7 @@ __noinline int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
  * A thread leaves the frame that it is inside by its own begin: a natural end, or what took its
  * place. 0 if it was in none.
  */
-__noinline int frame_thread_leave(__u32 id, __u32 how, __u64 now)
+GLOBAL_FN int frame_thread_leave(__u32 id, __u32 how, __u64 now)
 {
 	struct frame_thread *t;
 	struct frame_key key;

@@ -85,7 +85,7 @@ static __always_inline void frame_change_end(const struct frame_key *key)
  * The next frame of a shared key, in the entry of the last, if it has been begun by anyone: it goes
  * by the current thread. 1: look once more.
  */
-__noinline int frame_next(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
+GLOBAL_FN int frame_next(__u64 value, __u32 space, __u32 id, __u32 process, __u64 now)
 {
 	struct frame_key key = {.value = value, .process = space};
 	bool begun = false;

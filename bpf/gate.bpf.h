@@ -94,7 +94,7 @@ static __always_inline bool gate_remove(const struct gate_ref *g, struct gate_st
  */
 
 /* Forgets nested levels of an opening that has ended; as many as one event may. */
-__noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
+GLOBAL_FN int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
 {
 	for (__u32 i = 1; i < GATE_MAX_FORGET; i++) {
 		struct gate_level_key key = {.gate = gate, .id = id, .level = i};
@@ -110,7 +110,7 @@ __noinline int gate_levels_forget(__u32 gate, __u32 id, __u32 n)
  * Deletes the newest of n levels while their stack pointers are at most `upto` (the gaps, 0, among
  * them). Returns how many levels are left, and in the upper half how many of the others were live.
  */
-__noinline __u64 gate_levels_pop(__u32 gate, __u32 id, __u32 n, __u64 upto)
+GLOBAL_FN __u64 gate_levels_pop(__u32 gate, __u32 id, __u32 n, __u64 upto)
 {
 	struct gate_level_key key = {.gate = gate, .id = id};
 	__u64 gone = 0;
@@ -136,7 +136,7 @@ __noinline __u64 gate_levels_pop(__u32 gate, __u32 id, __u32 n, __u64 upto)
  * The newest of n nested levels with this stack pointer or, if that is 0, with this return address;
  * 0: none.
  */
-__noinline __u32 gate_level_find(__u32 gate, __u32 id, __u32 n, __u64 sp, __u64 ra)
+GLOBAL_FN __u32 gate_level_find(__u32 gate, __u32 id, __u32 n, __u64 sp, __u64 ra)
 {
 	struct gate_level_key key = {.gate = gate, .id = id};
 
@@ -472,7 +472,7 @@ static __always_inline void gate_ref_of(__u32 gate, const struct gate_info *info
  * Undoes all entries of a thread, for a cause (enum gate_undo_cause). 1 if there were any. A
  * function of its own, so that the programs that go through all gates stay small for the verifier.
  */
-__noinline int gate_undo(__u32 gate, __u32 id, __u32 cause)
+GLOBAL_FN int gate_undo(__u32 gate, __u32 id, __u32 cause)
 {
 	struct gate_key key = {.gate = gate, .id = id};
 	struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);
@@ -615,14 +615,13 @@ static __always_inline __u32 gate_check(__u32 gate, __u32 id, __u32 process, __u
 }
 
 /* Functions of their own, so that the verifier does not check them again for each gate. */
-__noinline __u32 gate_check_plain(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
-				  __u64 max_open_ns)
+GLOBAL_FN __u32 gate_check_plain(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
+				 __u64 max_open_ns)
 {
 	return gate_check(gate, id, process, now_sp, max_open_ns, false);
 }
 
-__noinline __u32 gate_check_vma(__u32 gate, __u32 id, __u32 process, __u64 now_sp,
-				__u64 max_open_ns)
+GLOBAL_FN __u32 gate_check_vma(__u32 gate, __u32 id, __u32 process, __u64 now_sp, __u64 max_open_ns)
 {
 	return gate_check(gate, id, process, now_sp, max_open_ns, true);
 }

@@ -209,7 +209,7 @@ static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 s
  * 6.13 that of larger ones is not the kernel's (bpf private stack), and then a kernel with hardened
  * usercopy takes twice as long to find out that it may be written to.
  */
-__noinline __u64 gate_user_word(__u64 addr)
+GLOBAL_FN __u64 gate_user_word(__u64 addr)
 {
 	__u64 word = 0;
 
@@ -252,7 +252,7 @@ static __always_inline bool gate_frame_gone(__u64 sp, __u64 ra, __u32 on, __u64 
 /* ---- durations ---- */
 
 /* A function of its own: its many branches are checked once. */
-__noinline __u32 gate_bucket(__u64 ns)
+GLOBAL_FN __u32 gate_bucket(__u64 ns)
 {
 	__u32 log2 = 0;
 	__u64 v = ns;

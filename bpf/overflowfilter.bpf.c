@@ -80,7 +80,7 @@ struct {
 /* ---- asks ---- */
 
 /* What is true of an address, by the spans of a process. */
-__noinline __u64 span_asks(__u32 pid, __u64 addr)
+GLOBAL_FN __u64 span_asks(__u32 pid, __u64 addr)
 {
 	struct overflow_proc *proc = bpf_map_lookup_elem(&filter_procs, &pid);
 	struct overflow_span *span;
@@ -137,7 +137,7 @@ static __always_inline bool know_ip(struct overflow_state *st)
 /*
  * One frame of the record: what is true of it. Frames that called have an address behind the call.
  */
-__noinline __u64 frame_asks(__u32 user, __u32 i)
+GLOBAL_FN __u64 frame_asks(__u32 user, __u32 i)
 {
 	struct sample_record *rec = emit_scratch();
 	struct overflow_state *st = filter_state();
@@ -165,7 +165,7 @@ __noinline __u64 frame_asks(__u32 user, __u32 i)
 }
 
 /* What is true of any frame of one of the two stacks. */
-__noinline __u64 stack_asks(__u32 user)
+GLOBAL_FN __u64 stack_asks(__u32 user)
 {
 	const __u32 most = user ? cfg.user_frames : cfg.kernel_frames;
 	struct sample_record *rec = emit_scratch();
@@ -432,7 +432,7 @@ int note_exit(struct bpf_raw_tracepoint_args *ctx)
 /* Every mapping, and every change of its rights, passes here on its way to the side band. */
 static __always_inline int note_mmap(struct vm_area_struct *vma)
 {
-	if (BPF_CORE_READ(vma, vm_flags) & 4 /* VM_EXEC */)
+	if (COMPAT_READ_CONST(unsigned long, vma, vm_flags) & 4 /* VM_EXEC */)
 		note_change(compat_task_tgid((void *)bpf_get_current_task(), cfg.pidns_inum));
 	return 0;
 }

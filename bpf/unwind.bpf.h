@@ -127,7 +127,7 @@ static __always_inline struct unwind_walker *unwind_walker_of(__u32 caller)
  * A word of the user's stack, where the window does not have it. w->fault says whether it can't be
  * read.
  */
-__noinline __u64 unwind_fetch(__u32 caller, __u64 addr)
+GLOBAL_FN __u64 unwind_fetch(__u32 caller, __u64 addr)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	__u64 at, word = 0;
@@ -166,7 +166,7 @@ static __always_inline __u64 unwind_word(struct unwind_walker *w, __u32 caller, 
 }
 
 /* Makes the span of an address the current one. 0, or -1: there is none. */
-__noinline int unwind_find(__u32 caller, __u64 addr)
+GLOBAL_FN int unwind_find(__u32 caller, __u64 addr)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct unwind_span *span;
@@ -270,7 +270,7 @@ static __always_inline int unwind_push(struct unwind_walker *w, __u64 pc, __u32 
 #define UNWIND_SIGNAL_REGS_AT 40
 #define UNWIND_SIGNAL_N_REGS  17
 
-__noinline int unwind_signal(__u32 caller)
+GLOBAL_FN int unwind_signal(__u32 caller)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	__u64 sp;
@@ -363,7 +363,7 @@ static __always_inline int unwind_trampoline(struct unwind_walker *w, struct tas
  * No rule for pc: tells what stands there in place of code that has one, or returns `reason`.
  * UNWIND_MORE if pc has become another, or the frame was left.
  */
-__noinline int unwind_odd(__u32 caller, __u32 reason)
+GLOBAL_FN int unwind_odd(__u32 caller, __u32 reason)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -502,7 +502,7 @@ static __always_inline int unwind_caller(struct unwind_walker *w, __u32 caller,
 }
 
 /* From one frame to its caller. UNWIND_MORE, or why there is none (enum unwind_stop). */
-__noinline int unwind_step(__u32 caller)
+GLOBAL_FN int unwind_step(__u32 caller)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct unwind_rule *rule;
@@ -601,7 +601,7 @@ static __always_inline bool unwind_at_breakpoint(struct unwind_walker *w)
  * registers are still to be read. 0, or -1: nothing is known of the process, or the task has no
  * user part.
  */
-__noinline int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
+GLOBAL_FN int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct unwind_proc *proc;

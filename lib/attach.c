@@ -19,6 +19,11 @@
 #include "objectfile.h"
 #include "strbuf.h"
 #include "unwinding.h"
+#include "verifier.h"
+
+/* As much as all kernels take; only pages that are written cost memory, when a program is refused.
+ */
+#define LOG_BYTES ((size_t)UINT32_MAX >> 8)
 
 /* ---- objects ---- */
 
@@ -55,7 +60,16 @@ static struct bpf_object *open_object(const struct attach *a, const struct gated
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "samplegate");
 	struct bpf_object *obj = bpf_object__open_mem(a->object.elf, a->object.elf_bytes, &opts);
 	int err = obj ? set_config(a, obj, config) : -errno;
+	struct bpf_program *prog;
 
+	a->log[0] = 0;
+	if (!err) {
+		bpf_object__for_each_program(prog, obj)
+		{
+			if (!err)
+				err = bpf_program__set_log_buf(prog, a->log, LOG_BYTES);
+		}
+	}
 	if (!err)
 		return obj;
 	failure_set(f, EXIT_RUN, err, "cannot open the built-in BPF object: %s", strerror(-err));
@@ -70,26 +84,18 @@ static int want_program(struct bpf_object *obj, const char *name)
 	return prog ? bpf_program__set_autoload(prog, true) : -ENOENT;
 }
 
-static int explain_load(int err, const char *what, struct failure *f)
+/* What the kernel says of a program that it refuses is in a->log then. */
+static int load(const struct attach *a, struct bpf_object *obj)
 {
-	if (err == -EPERM || err == -EACCES)
-		return failure_set(
-			f, EXIT_CANT, err,
-			"cannot load the %s: %s: it needs CAP_BPF and CAP_PERFMON, and a "
-			"kernel that is not locked down (see 'cat "
-			"/sys/kernel/security/lockdown')",
-			what, strerror(-err));
-	if (err == -ENOMEM || err == -E2BIG)
-		return failure_set(f, EXIT_RUN, err, "cannot load the %s: %s", what,
-				   strerror(-err));
-	if (err == -EMFILE || err == -ENFILE)
-		return failure_set(
-			f, EXIT_RUN, err,
-			"cannot load the %s: %s: raise the limit of open files (ulimit -n)", what,
-			strerror(-err));
-	return failure_set(f, EXIT_CANT, err,
-			   "cannot load the %s: %s; -v shows what the kernel said", what,
-			   strerror(-err));
+	int err = bpf_object__load(obj);
+
+	a->log[LOG_BYTES - 1] = 0;
+	return err;
+}
+
+static int explain_load(const struct attach *a, int err, const char *what, struct failure *f)
+{
+	return verifier_explain(err, a->log, what, f);
 }
 
 static int size_map(struct attach *a, const struct attach_map_size *size)
@@ -338,8 +344,8 @@ static int load_event(struct attach *a, size_t i, struct failure *f)
 	if (!err)
 		err = want_program(obj, sample_program(a->plan));
 	if (!err)
-		err = bpf_object__load(obj);
-	return err ? explain_load(err, "sampling program", f) : 0;
+		err = load(a, obj);
+	return err ? explain_load(a, err, "sampling program", f) : 0;
 }
 
 int attach_load(const struct plan *plan, const struct attach_object *object, uint32_t command_pid,
@@ -359,9 +365,14 @@ int attach_load(const struct plan *plan, const struct attach_object *object, uin
 	a->gates = calloc(plan->n_gates + 1, sizeof(*a->gates));
 	config.command_pid = command_pid;
 	a->events = calloc(plan->n_events, sizeof(*a->events));
-	a->main = a->gates && a->events ? open_object(a, &config, f) : NULL;
+	a->log = malloc(LOG_BYTES);
+	if (!a->gates || !a->events || !a->log) {
+		err = failure_nomem(f);
+		goto out;
+	}
+	a->main = open_object(a, &config, f);
 	if (!a->main) {
-		err = a->gates && a->events ? -EINVAL : failure_nomem(f);
+		err = -EINVAL;
 		goto out;
 	}
 	err = size_maps(a);
@@ -385,9 +396,9 @@ int attach_load(const struct plan *plan, const struct attach_object *object, uin
 		failure_set(f, EXIT_RUN, err, "cannot set up the BPF object: %s", strerror(-err));
 		goto out;
 	}
-	err = bpf_object__load(a->main);
+	err = load(a, a->main);
 	if (err) {
-		explain_load(err, "sampling program", f);
+		explain_load(a, err, "sampling program", f);
 		goto out;
 	}
 	err = fill_maps(a, f);
@@ -521,7 +532,7 @@ static int try_gate(struct attach *a, size_t i, enum kernel_method method,
 	if (!err)
 		err = want_gate_programs(a, obj, g, method);
 	if (!err)
-		err = bpf_object__load(obj);
+		err = load(a, obj);
 	if (err)
 		goto out;
 	err = attach_probes(a, i, obj, method, failed);
@@ -534,11 +545,18 @@ out:
 	return 0;
 }
 
+/* Why try_gate() failed, in few words: the verifier's, if it has said any. */
+static const char *reason(const struct attach *a, int err, char *out, size_t bytes)
+{
+	return verifier_reason(a->log, out, bytes) ? strerror(-err) : out;
+}
+
 static int attach_gate(struct attach *a, size_t i, struct failure *f)
 {
 	const struct gate_plan *g = &a->plan->gates[i];
 	const struct probe *failed = NULL, *kernel = NULL;
-	const char *kprobes = "";
+	char fentry_said[512], kprobe_said[512];
+	const char *fentry, *kprobes = "";
 	int fentry_err, err;
 
 	if (!watches_kernel_functions(g, &kernel)) {
@@ -547,16 +565,18 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 		if (!err)
 			return 0;
 		return failed ? explain_probe(failed, g->opt->spec.text, err, f)
-			      : explain_load(err, "gate's programs", f);
+			      : explain_load(a, err, "gate's programs", f);
 	}
 	fentry_err = try_gate(a, i, BY_FENTRY, &failed, f);
 	if (!fentry_err)
 		return 0;
+	fentry = fentry_err == -ESRCH ? "not in the kernel's BTF"
+				      : reason(a, fentry_err, fentry_said, sizeof(fentry_said));
 	if (a->plan->host->has_kprobe) {
 		err = try_gate(a, i, BY_KPROBE, &failed, f);
 		if (!err)
 			return 0;
-		kprobes = strerror(-err);
+		kprobes = reason(a, err, kprobe_said, sizeof(kprobe_said));
 	} else {
 		err = fentry_err;
 		kprobes = "this kernel has no kprobes (CONFIG_KPROBES)";
@@ -573,8 +593,7 @@ static int attach_gate(struct attach *a, size_t i, struct failure *f)
 		"-g %s: the kernel function '%s' cannot be watched here: tried fentry (%s) "
 		"and kprobe (%s); use syscall:NAME or a tracepoint (t:CATEGORY:NAME) "
 		"instead",
-		g->opt->spec.text, kernel->name,
-		fentry_err == -ESRCH ? "not in the kernel's BTF" : strerror(-fentry_err), kprobes);
+		g->opt->spec.text, kernel->name, fentry, kprobes);
 }
 
 /* Lets the gates work, or not any more. */
@@ -604,7 +623,7 @@ static int attach_hooks(struct attach *a, const char *const *names, size_t n)
 	for (size_t i = 0; i < n && !err; i++)
 		err = want_program(obj, names[i]);
 	if (!err)
-		err = bpf_object__load(obj);
+		err = load(a, obj);
 	for (size_t i = 0; i < n && !err; i++) {
 		struct bpf_link *link =
 			bpf_program__attach(bpf_object__find_program_by_name(obj, names[i]));
@@ -788,6 +807,7 @@ void attach_free(struct attach *a)
 	free(a->events);
 	bpf_object__close(a->hook);
 	bpf_object__close(a->main);
+	free(a->log);
 	if (a->cgroup_fd >= 0)
 		close(a->cgroup_fd);
 	free(a);

@@ -22,6 +22,7 @@ struct attach {
 	struct bpf_object **gates;
 	struct bpf_object **events; /* of those after the first */
 	struct bpf_object *hook;    /* of filters, if it could not be part of main */
+	char *log;		    /* of the kernel, about the last program that it refused */
 	struct bpf_link **links;
 	size_t n_links;
 	int *multi_fds; /* links of many uprobes each */

@@ -202,3 +202,46 @@ int verifier_reason(const char *log, char *out, size_t bytes)
 #undef ADD
 	return 0;
 }
+
+/* A program that asks for what a kernel does not give to anyone. */
+static const char *way_out(const char *reason)
+{
+	/* Since 5.10, and with lockdown=confidentiality, as there was no such helper. */
+	if (strstr(reason, "unknown func bpf_probe_read") ||
+	    strstr(reason, "cannot use helper bpf_probe_read"))
+		return "the kernel is locked down: see 'cat /sys/kernel/security/lockdown'";
+	return "please report this, with the kernel's version and what -vv says";
+}
+
+int verifier_explain(int err, const char *log, const char *what, struct failure *f)
+{
+	char reason[1024];
+
+	if (!verifier_reason(log, reason, sizeof(reason)))
+		return failure_set(f, EXIT_CANT, err,
+				   "the kernel's verifier refuses the %s: %s; %s", what, reason,
+				   way_out(reason));
+	if (err == -ENOSPC && log[0])
+		return failure_set(f, EXIT_CANT, err,
+				   "the kernel's verifier refuses the %s, and its log is too long "
+				   "to end in a reason; %s",
+				   what, way_out(""));
+	if (err == -EPERM || err == -EACCES)
+		return failure_set(
+			f, EXIT_CANT, err,
+			"cannot load the %s: %s: it needs CAP_BPF and CAP_PERFMON, and a "
+			"kernel that is not locked down (see 'cat "
+			"/sys/kernel/security/lockdown')",
+			what, strerror(-err));
+	if (err == -ENOMEM || err == -E2BIG)
+		return failure_set(f, EXIT_RUN, err, "cannot load the %s: %s", what,
+				   strerror(-err));
+	if (err == -EMFILE || err == -ENFILE)
+		return failure_set(
+			f, EXIT_RUN, err,
+			"cannot load the %s: %s: raise the limit of open files (ulimit -n)", what,
+			strerror(-err));
+	return failure_set(f, EXIT_CANT, err,
+			   "cannot load the %s: %s; -v shows what the kernel said", what,
+			   strerror(-err));
+}

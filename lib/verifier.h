@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "failure.h"
+
 /*
  * Why the kernel's verifier refused a program, out of its log (log level 1, of any kernel since
  * 5.10, and as libbpf completes it for fields that are not there): its last words, and where it was
@@ -11,5 +13,13 @@
  * Cut to fit. Returns 0, or -ENOENT with an empty text if the log gives no reason. Pure.
  */
 int verifier_reason(const char *log, char *out, size_t bytes);
+
+/*
+ * Why programs of our own could not be loaded: from err, a negative errno, and from what the kernel
+ * wrote into the log meanwhile. The verifier refuses with errors that also mean a lack of
+ * privileges, and writes why; who lacks those does not get as far as the verifier, and the log is
+ * empty. what: "sampling program". Fills in *f, returns err. Pure.
+ */
+int verifier_explain(int err, const char *log, const char *what, struct failure *f);
 
 #endif

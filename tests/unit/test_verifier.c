@@ -212,12 +212,86 @@ static void cut_anywhere(void **state)
 	}
 }
 
+static void explained(void **state)
+{
+	static const struct {
+		const char *log;
+		int err, exit_code;
+		const char *text;
+	} all[] = {
+		/* Both may mean privileges. */
+		{"", -EPERM, EXIT_CANT,
+		 "cannot load the sampling program: Operation not permitted: it needs CAP_BPF and "
+		 "CAP_PERFMON, and a kernel that is not locked down (see 'cat "
+		 "/sys/kernel/security/lockdown')"},
+		{"", -EACCES, EXIT_CANT,
+		 "cannot load the sampling program: Permission denied: it needs CAP_BPF and "
+		 "CAP_PERFMON, and a kernel that is not locked down (see 'cat "
+		 "/sys/kernel/security/lockdown')"},
+		/* What is there in any case says nothing. */
+		{PROCESSED, -EPERM, EXIT_CANT,
+		 "cannot load the sampling program: Operation not permitted: it needs CAP_BPF and "
+		 "CAP_PERFMON, and a kernel that is not locked down (see 'cat "
+		 "/sys/kernel/security/lockdown')"},
+		/* The verifier. */
+		{"; gate_count(st->durations[bucket], 1);\n"
+		 "7: (db) lock *(u64 *)(r1 +0) += r2\n"
+		 "R1 unbounded memory access, make sure to bounds check any such "
+		 "access\n" PROCESSED,
+		 -EACCES, EXIT_CANT,
+		 "the kernel's verifier refuses the sampling program: R1 unbounded memory access, "
+		 "make sure to bounds check any such access (`gate_count(st->durations[bucket], "
+		 "1);`, instruction 7: (db) lock *(u64 *)(r1 +0) += r2); please report this, with "
+		 "the kernel's version and what -vv says"},
+		{"0: (bf) r0 = r5\nR5 !read_ok\n" PROCESSED, -EPERM, EXIT_CANT,
+		 "the kernel's verifier refuses the sampling program: R5 !read_ok (instruction 0: "
+		 "(bf) r0 = r5); please report this, with the kernel's version and what -vv says"},
+		{"5: (85) call bpf_probe_read_user#112\nunknown func bpf_probe_read_user#112\n",
+		 -EINVAL, EXIT_CANT,
+		 "the kernel's verifier refuses the sampling program: unknown func "
+		 "bpf_probe_read_user#112 (instruction 5: (85) call bpf_probe_read_user#112); the "
+		 "kernel is locked down: see 'cat /sys/kernel/security/lockdown'"},
+		{"0: (b7) r1 = 0\n", -ENOSPC, EXIT_CANT,
+		 "the kernel's verifier refuses the sampling program, and its log is too long to "
+		 "end in a reason; please report this, with the kernel's version and what -vv "
+		 "says"},
+		/* Neither. */
+		{"", -ENOMEM, EXIT_RUN, "cannot load the sampling program: Cannot allocate memory"},
+		{"", -EMFILE, EXIT_RUN,
+		 "cannot load the sampling program: Too many open files: raise the limit of open "
+		 "files (ulimit -n)"},
+		{"", -EINVAL, EXIT_CANT,
+		 "cannot load the sampling program: Invalid argument; -v shows what the kernel "
+		 "said"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct failure f = {};
+
+		assert_int_equal(verifier_explain(all[i].err, all[i].log, "sampling program", &f),
+				 all[i].err);
+		assert_string_equal(f.text, all[i].text);
+		assert_int_equal(f.exit_code, all[i].exit_code);
+	}
+	/* A reason of any length is cut, not what comes after it forgotten or written beyond. */
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct failure f = {};
+
+		verifier_explain(-EACCES, cases[i].log, "gate's programs", &f);
+		if (!strstr(f.text, "verifier refuses the gate's programs: ") ||
+		    !strstr(f.text, cases[i].reason) || strstr(f.text, "CAP_"))
+			fail_msg("%s: '%s'", cases[i].name, f.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reasons),
 		cmocka_unit_test(no_reason),
 		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(explained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,12 +4,14 @@
 # budget.sh [TOOL [NAME]]   on the kernel that runs: loads what variants.sh lists, by the tools
 #                           themselves, and prints a line for each program that they load, tabs between:
 #                           TOOL VARIANT PROGRAM INSNS|rejected
+#                           TOOL and NAME are patterns of the shell, extended ones too.
 #
 # What could not run is a line "TOOL VARIANT - REASON". As root, with everything built.
 set -u
+shopt -s extglob
 cd "$(dirname "$0")/../.." || exit 1
 E=$PWD/build/examples W=$PWD/build/workloads
-only_tool=${1:-} only_name=${2:-}
+only_tool=${1:-*} only_name=${2:-*}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 CGROUP=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
@@ -67,8 +69,8 @@ one()
 
 number=0 running=0
 while read -r tool name words; do
-	[ -z "$only_tool" ] || [ "$tool" = "$only_tool" ] || continue
-	[ -z "$only_name" ] || [ "$name" = "$only_name" ] || continue
+	# shellcheck disable=SC2053
+	[[ $tool == $only_tool && $name == $only_name ]] || continue
 	number=$((number + 1))
 	if [ $running -ge "$jobs_at_once" ]; then
 		wait -n

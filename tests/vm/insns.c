@@ -9,12 +9,16 @@
  *   tracing   no fentry, no fexit and no other programs that BTF is needed for to attach
  *   link      no links, but for those of tracing programs
  *   PROGRAM   not this one (its first 15 letters)
+ *
+ * $INSNS_BREAK=PROGRAM: the verifier refuses that one, since it begins by reading a register that
+ * nothing has been written to.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +59,40 @@ static void say(const char *name, const char *log, int loaded)
 	close(fd);
 }
 
+/* A load of the program with a first instruction that no verifier accepts. */
+static long load_broken(const union bpf_attr *from, size_t bytes)
+{
+	size_t size = from->insn_cnt * sizeof(struct bpf_insn);
+	struct bpf_insn *insns = malloc(size);
+	const struct bpf_insn read_r5 = {
+		.code = BPF_ALU64 | BPF_MOV | BPF_X,
+		.dst_reg = BPF_REG_0,
+		.src_reg = BPF_REG_5,
+	};
+	union bpf_attr attr = {};
+	bool is_wide;
+	long fd;
+	int err;
+
+	if (!insns)
+		abort();
+	memcpy(insns, (const void *)(uintptr_t)from->insns, size);
+	is_wide = insns[0].code == (BPF_LD | BPF_IMM | BPF_DW);
+	insns[0] = read_r5;
+	if (is_wide)
+		insns[1] = read_r5;
+	memcpy(&attr, from, bytes);
+	attr.insns = (uintptr_t)insns;
+	fd = real_syscall(SYS_bpf, BPF_PROG_LOAD, &attr, bytes);
+	err = errno;
+	free(insns);
+	errno = err;
+	return fd;
+}
+
 static long prog_load(const union bpf_attr *from, size_t bytes)
 {
+	const char *broken = getenv("INSNS_BREAK");
 	union bpf_attr attr = {};
 	char *log = NULL;
 	long fd;
@@ -65,6 +101,8 @@ static long prog_load(const union bpf_attr *from, size_t bytes)
 	if (bytes > sizeof(attr))
 		return real_syscall(SYS_bpf, BPF_PROG_LOAD, from, bytes);
 	memcpy(&attr, from, bytes);
+	if (broken && !strcmp(attr.prog_name, broken))
+		return load_broken(from, bytes);
 	if ((attr.prog_type == BPF_PROG_TYPE_TRACING && attr.attach_btf_id && refused("tracing")) ||
 	    (attr.prog_name[0] && refused(attr.prog_name))) {
 		errno = EINVAL;
