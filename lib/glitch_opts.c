@@ -163,11 +163,14 @@ static int set_deadline(struct glitch_opts *o, const char *arg, struct failure *
 
 static int set_key(struct glitch_opts *o, const char *arg, struct failure *f)
 {
+	if (o->has_key)
+		return bad(f, "--key", arg, -EINVAL, "there is one already");
 	for (size_t i = 0; i < N_OF(keys); i++) {
 		if (strcmp(arg, keys[i].name))
 			continue;
 		o->key = keys[i].kind;
 		o->key_arg = keys[i].arg;
+		o->has_key = true;
 		return 0;
 	}
 	return bad(f, "--key", arg, -EINVAL, "not one of tid, pid, global, arg0 to arg5");

@@ -54,6 +54,7 @@ struct glitch_opts {
 	struct gate_spec deadline; /* one point, its begin */
 	enum frame_key_kind key;
 	unsigned int key_arg; /* 0 to 5 */
+	bool has_key;	      /* said, not the default */
 	uint64_t pre_ns, post_ns;
 	unsigned int mode; /* GLITCH_MODE_* */
 	/* As given; 0: not given. At most one after glitch_opts_finish(). */

@@ -83,6 +83,19 @@ static int set_string(char **to, const char *option, const char *arg, struct fai
 	return 0;
 }
 
+/*
+ * For what users expect to add up, or each of which has a part of its own: the last one must not
+ * win in silence. (It does for plain numbers and choices, as everywhere.)
+ */
+static int set_once(char **to, const char *option, const char *arg, struct failure *f)
+{
+	if (*to && arg[0])
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "%s '%s': there is one already ('%s'), and no room for two",
+				   option, arg, *to);
+	return set_string(to, option, arg, f);
+}
+
 static int set_number(uint64_t *to, const char *option, const char *arg, uint64_t min, uint64_t max,
 		      const char *what, struct failure *f)
 {
@@ -162,8 +175,14 @@ static int add_set(struct opts *o, const char *arg, struct failure *f)
 static int add_event(struct opts *o, const char *arg, struct failure *f)
 {
 	struct opts_event *events;
-	int err = arg ? set_string(&o->event, "-e", arg, f) : 0;
+	int err;
 
+	if (arg && arg[0] && o->event && !o->many_events)
+		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
+				   "-e '%s': there is one already ('%s'); several events are "
+				   "sampled by overflowfilter only",
+				   arg, o->event);
+	err = arg ? set_string(&o->event, "-e", arg, f) : 0;
 	if (err)
 		return err;
 	/* A filter that came before the first -e is that event's. */
@@ -252,7 +271,7 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 		err = parse_cpulist(arg, &o->cpus, &o->n_cpus);
 		return err ? bad(f, "-C", arg, err, "CPU numbers, as 0-3,5") : 0;
 	case 'G':
-		return set_string(&o->cgroup, "-G", arg, f);
+		return set_once(&o->cgroup, "-G", arg, f);
 	case 'a':
 		o->all = true;
 		return 0;
@@ -263,12 +282,12 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case OPTS_EMIT:
 		return set_emit(o, arg, f);
 	case OPTS_PERF_DATA:
-		return set_string(&o->perf_data, "--perf-data", arg, f);
+		return set_once(&o->perf_data, "--perf-data", arg, f);
 	case OPTS_EXPLAIN:
 		o->explain = true;
 		return 0;
 	case OPTS_OBJECT:
-		return set_string(&o->object, "--object", arg, f);
+		return set_once(&o->object, "--object", arg, f);
 	case OPTS_SET:
 		return add_set(o, arg, f);
 	case OPTS_REORDER:
@@ -294,7 +313,7 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case 'f': /* bcc's users type it; folded is the only output */
 		return 0;
 	case 'o':
-		return set_string(&o->output, "-o", arg, f);
+		return set_once(&o->output, "-o", arg, f);
 	case 'm':
 		err = set_number(&v, "-m", arg, 1, 1 << 18, "pages per CPU, a power of two", f);
 		if (!err && (v & (v - 1)))
@@ -310,9 +329,9 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case 'g':
 		return add_gate(o, arg, f);
 	case OPTS_SAMPLES:
-		return set_string(&o->samples, "--samples", arg, f);
+		return set_once(&o->samples, "--samples", arg, f);
 	case OPTS_SUMMARY:
-		return set_string(&o->summary, "--summary", arg, f);
+		return set_once(&o->summary, "--summary", arg, f);
 	case OPTS_MAX_STACK:
 		err = set_number(&v, "--max-stack", arg, 1, SAMPLE_MAX_FRAMES, "frames", f);
 		o->max_stack = err ? o->max_stack : v;

@@ -73,6 +73,17 @@ load lib
 	TABLE
 }
 
+@test "options of which there is one: the second is refused, not the first forgotten" {
+	each_fails 2 <<-'TABLE'
+		-e 'cpu-clock': there is one already \('page-faults'\); several .* overflowfilter only ::: -e page-faults -e cpu-clock 1
+		-e 'cpu-clock': there is one already \('cpu-clock'\) ::: -e cpu-clock -e cpu-clock 1
+		-G 'b': there is one already \('a'\) ::: -G a -G b 1
+		-o 'b': there is one already \('a'\) ::: -o a -o b 1
+		--samples 'b': there is one already \('a'\) ::: --samples a --samples b 1
+		--summary 'b': there is one already \('a'\) ::: --summary a --summary b 1
+	TABLE
+}
+
 @test "options that exclude each other" {
 	each_fails 2 <<-'TABLE'
 		-F and -c exclude each other ::: -F 99 -c 1000

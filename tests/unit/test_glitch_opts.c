@@ -372,6 +372,8 @@ static void objects(void **state)
 		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_SET, "a=1"}, {GLITCH_OPTS_SET, "b=2"}},
 		 NULL},
 		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_THRESHOLD, "5ms"}}, NULL},
+		{{{'g', "k:f"}, {GLITCH_OPTS_KEY, "arg0"}, {GLITCH_OPTS_KEY, "arg1"}},
+		 "--key 'arg1': there is one already"},
 		{{{GLITCH_OPTS_OBJECT, "m.o"}, {GLITCH_OPTS_OBJECT, "n.o"}},
 		 "there is one already"},
 		{{{GLITCH_OPTS_OBJECT, "m.o"}, {'g', "u:a:b"}}, "--object and -g exclude"},

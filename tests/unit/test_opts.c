@@ -230,13 +230,10 @@ static void accepted_values(void **state)
 	assert_int_equal(o.n_cpus, 4);
 	assert_int_equal(o.cpus[3], 5);
 
-	/* of names and numbers the last one counts */
-	assert_int_equal(opts_set(&o, 'e', "cycles", &f), 0);
-	assert_int_equal(opts_set(&o, 'e', "cpu-clock", &f), 0);
-	assert_string_equal(o.event, "cpu-clock");
-	assert_int_equal(opts_set(&o, 'o', "a", &f), 0);
-	assert_int_equal(opts_set(&o, 'o', "b", &f), 0);
-	assert_string_equal(o.output, "b");
+	/* of choices and numbers the last one counts */
+	assert_int_equal(opts_set(&o, 'F', "1000", &f), 0);
+	assert_int_equal(opts_set(&o, 'F', "50", &f), 0);
+	assert_int_equal(o.freq, 50);
 	assert_int_equal(opts_set(&o, OPTS_START, "open", &f), 0);
 	assert_true(o.start_open);
 	assert_int_equal(opts_set(&o, OPTS_START, "closed", &f), 0);
@@ -246,6 +243,53 @@ static void accepted_values(void **state)
 	assert_int_equal(o.max_open_ns, 3 * NS / 2);
 	assert_int_equal(opts_set(&o, OPTS_DURATION, "10", &f), 0);
 	assert_int_equal(o.duration_ns, 10 * NS);
+	opts_release(&o);
+}
+
+/* What users expect to add up, and does not, is refused the second time, and the first one stays.
+ */
+static void given_twice(void **state)
+{
+	static const struct {
+		int key;
+		const char *option;
+		size_t at;
+	} once[] = {
+		{'e', "-e", offsetof(struct opts, event)},
+		{'G', "-G", offsetof(struct opts, cgroup)},
+		{'o', "-o", offsetof(struct opts, output)},
+		{OPTS_SAMPLES, "--samples", offsetof(struct opts, samples)},
+		{OPTS_SUMMARY, "--summary", offsetof(struct opts, summary)},
+		{OPTS_PERF_DATA, "--perf-data", offsetof(struct opts, perf_data)},
+		{OPTS_OBJECT, "--object", offsetof(struct opts, object)},
+	};
+	struct failure f = {};
+	struct opts o;
+	char said[64];
+
+	(void)state;
+	opts_init(&o);
+	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+		char **value = (char **)((char *)&o + once[i].at);
+
+		assert_int_equal(opts_set(&o, once[i].key, "first", &f), 0);
+		assert_int_equal(opts_set(&o, once[i].key, "second", &f), -EINVAL);
+		assert_int_equal(f.exit_code, EXIT_WRONG_USAGE);
+		snprintf(said, sizeof(said), "%s 'second': there is one already ('first')",
+			 once[i].option);
+		assert_memory_equal(f.text, said, strlen(said));
+		assert_string_equal(*value, "first");
+	}
+	assert_int_equal(o.n_events, 1);
+	opts_release(&o);
+
+	/* Where there can be several, they are. */
+	o.many_events = true;
+	assert_int_equal(opts_set(&o, 'e', "cycles", &f), 0);
+	assert_int_equal(opts_set(&o, 'e', "cpu-clock", &f), 0);
+	assert_int_equal(o.n_events, 2);
+	assert_string_equal(o.events[0].event, "cycles");
+	assert_string_equal(o.events[1].event, "cpu-clock");
 	opts_release(&o);
 }
 
@@ -434,10 +478,11 @@ static void contradictions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults),	 cmocka_unit_test(refused_values),
-		cmocka_unit_test(shared_or_not), cmocka_unit_test(accepted_values),
-		cmocka_unit_test(switches),	 cmocka_unit_test(second_duration),
-		cmocka_unit_test(scopes),	 cmocka_unit_test(contradictions),
+		cmocka_unit_test(defaults),	   cmocka_unit_test(refused_values),
+		cmocka_unit_test(shared_or_not),   cmocka_unit_test(accepted_values),
+		cmocka_unit_test(given_twice),	   cmocka_unit_test(switches),
+		cmocka_unit_test(second_duration), cmocka_unit_test(scopes),
+		cmocka_unit_test(contradictions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

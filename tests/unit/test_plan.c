@@ -205,6 +205,7 @@ static void modes(void **state)
 	assert_int_equal(t->p.events[0].exclude_kernel, 1);
 	assert_int_equal(t->p.events[0].attr.exclude_kernel, 0);
 	plan_release(&t->p);
+	opts_release(&t->o);
 
 	set(t, 'e', "cpu-clock:k");
 	make(t);
@@ -212,6 +213,7 @@ static void modes(void **state)
 	assert_int_equal(t->p.events[0].exclude_kernel, 0);
 	assert_int_equal(t->p.events[0].attr.exclude_user, 0);
 	plan_release(&t->p);
+	opts_release(&t->o);
 
 	set(t, 'e', "cycles:u");
 	make(t);
@@ -219,6 +221,7 @@ static void modes(void **state)
 	assert_int_equal(t->p.events[0].attr.exclude_kernel, 1);
 	assert_int_equal(t->p.events[0].attr.exclude_user, 0);
 	plan_release(&t->p);
+	opts_release(&t->o);
 
 	set(t, 'e', "cycles:pp");
 	make(t);
@@ -232,8 +235,10 @@ static void bad_events(void **state)
 
 	set(t, 'e', "no-such-event");
 	refuse(t, EXIT_WRONG_USAGE, "-e: ");
+	opts_release(&t->o);
 	set(t, 'e', "sched:sched_switch");
 	refuse(t, EXIT_WRONG_USAGE, "-e: ");
+	opts_release(&t->o);
 	set(t, 'e', "nopmu/event=1/");
 	refuse(t, EXIT_CANT, "-e: ");
 }
