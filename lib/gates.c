@@ -2,6 +2,7 @@
 #include "gates.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +18,8 @@
 #include "elffile.h"
 #include "funcscan.h"
 #include "nearest.h"
+#include "nopsite.h"
+#include "redzone.h"
 #include "strbuf.h"
 #include "usdt.h"
 
@@ -368,12 +371,24 @@ void gate_plan_release(struct gate_plan *g)
 
 /* ---- user functions ---- */
 
+/* Whose code the CPU runs itself; others' is run by a program that a breakpoint would confuse. */
+#ifdef __aarch64__
+#define THIS_MACHINE EM_AARCH64
+#else
+#define THIS_MACHINE EM_X86_64
+#endif
+
 static int open_elf(const char *path, const char *typed, struct elffile **elf, struct failure *f)
 {
 	int err = elffile_open(path, 0, elf);
 
-	if (!err)
+	if (!err && elffile_machine(*elf) == THIS_MACHINE)
 		return 0;
+	if (!err) {
+		elffile_free(*elf);
+		*elf = NULL;
+		err = -ENOEXEC;
+	}
 	return failure_set(f, EXIT_RUN, err, "-g: cannot use %s: %s", typed ? typed : path,
 			   err == -ENOEXEC  ? "not an ELF file for this machine"
 			   : err == -EINVAL ? "not a regular file"
@@ -440,6 +455,49 @@ static int find_function(const struct elffile *elf, const char *path, const char
 		name, n, path, sb_str(&sb), n > MAX_NEAREST ? ", ..." : "");
 	sb_release(&sb);
 	return err;
+}
+
+/*
+ * A probe at vaddr must not make the program compute wrong. Kernels that make a call of a 5-byte
+ * nop are told from others by trying it, once for a gate.
+ */
+static int check_site(struct gate_plan *g, const struct elffile *elf, uint64_t vaddr,
+		      const struct gate_point *point, const char *path,
+		      const struct gates_where *where, struct failure *f)
+{
+	int (*survives)(const uint8_t *insn, size_t n) =
+		where->survives ? where->survives : redzone_survives;
+	const char *fix = "take the function's first instruction, or one that is no such nop";
+	uint8_t insn[NOPSITE_BYTES];
+	char harm[256], at[32] = "";
+	int err;
+
+	if (where->force || g->nops_are_harmless || !where->host->has_uprobe ||
+	    !nopsite_may_harm(elf, vaddr, insn))
+		return 0;
+	err = survives(insn, sizeof(insn));
+	g->nops_are_harmless = err > 0;
+	if (err > 0)
+		return 0;
+	if (err)
+		snprintf(harm, sizeof(harm),
+			 "whether this kernel makes a call of it could not be tried (%s); that",
+			 strerror(-err));
+	else
+		snprintf(harm, sizeof(harm), "this kernel makes a call of it, which");
+	if (point->kind == POINT_USDT)
+		fix = "gate on a function (u:PATH:FUNC), or build the program with one-byte nops "
+		      "for its probes";
+	if (point->kind == POINT_USDT)
+		snprintf(at, sizeof(at), " at 0x%" PRIx64, vaddr);
+	else if (point->has_offset)
+		snprintf(at, sizeof(at), "+0x%" PRIx64, point->offset);
+	return failure_set(f, EXIT_CANT, -EOPNOTSUPP,
+			   "-g: %s%s%s%s in %s is a 5-byte nop in the middle of a function: %s "
+			   "overwrites what the function keeps below its stack pointer, and the "
+			   "program computes wrong: %s; --force probes it all the same",
+			   point->kind == POINT_USDT && point->provider ? point->provider : "",
+			   point->kind == POINT_USDT ? ":" : "", point->func, at, path, harm, fix);
 }
 
 static int not_decoded(const struct gate_point *point, const char *path, int err,
@@ -552,7 +610,9 @@ static int resolve_function(struct gate_plan *g, const struct gate_point *point,
 			point->func, path);
 		goto out;
 	}
-	err = add_user_probe(g, PROBE_UPROBE, PROBE_FRAME_OPEN, path, offset, 0, f);
+	err = check_site(g, elf, sym->addr, point, path, where, f);
+	if (!err)
+		err = add_user_probe(g, PROBE_UPROBE, PROBE_FRAME_OPEN, path, offset, 0, f);
 	if (err)
 		goto out;
 	if (where->unsafe_uretprobe) {
@@ -607,8 +667,11 @@ static int resolve_user_point(struct gate_plan *g, const struct gate_point *poin
 			    point->func, path);
 		goto out;
 	}
-	err = add_user_probe(g, point->kind == POINT_URETPROBE ? PROBE_URETPROBE : PROBE_UPROBE,
-			     role, path, offset, 0, f);
+	err = check_site(g, elf, sym->addr + point->offset, point, path, where, f);
+	if (!err)
+		err = add_user_probe(
+			g, point->kind == POINT_URETPROBE ? PROBE_URETPROBE : PROBE_UPROBE, role,
+			path, offset, 0, f);
 out:
 	elffile_free(elf);
 	free(path);
@@ -662,9 +725,12 @@ static int resolve_usdt(struct gate_plan *g, const struct gate_point *point, enu
 		sb_release(&sb);
 		goto out;
 	}
-	for (size_t i = 0; i < n && !err; i++)
-		err = add_user_probe(g, PROBE_UPROBE, role, path, probes[i].offset,
-				     probes[i].semaphore_offset, f);
+	for (size_t i = 0; i < n && !err; i++) {
+		err = check_site(g, elf, probes[i].vaddr, point, path, where, f);
+		if (!err)
+			err = add_user_probe(g, PROBE_UPROBE, role, path, probes[i].offset,
+					     probes[i].semaphore_offset, f);
+	}
 out:
 	free(probes);
 	elffile_free(elf);

@@ -56,7 +56,8 @@ struct gate_plan {
 	struct gate_exit_key *exit_keys; /* .gate is set by the caller */
 	struct gate_exit *exits;
 	size_t n_exits;
-	char *function; /* GATE_F_FRAME: its name as it will be printed; else NULL */
+	bool nops_are_harmless; /* found out while it was resolved */
+	char *function;		/* GATE_F_FRAME: its name as it will be printed; else NULL */
 };
 
 /* Where relative and empty PATHs are looked up. */
@@ -67,6 +68,9 @@ struct gates_where {
 	const char *command; /* the started command's file, or NULL */
 	bool unsafe_uretprobe;
 	bool start_open;
+	bool force; /* points that can harm the program too */
+	/* Whether a probe on such an instruction harms; NULL: redzone_survives(). */
+	int (*survives)(const uint8_t *insn, size_t n);
 };
 
 int gate_resolve(const struct opts_gate *opt, const struct gates_where *where,

@@ -365,6 +365,9 @@ int opts_set(struct opts *o, int key, const char *arg, struct failure *f)
 	case OPTS_UNSAFE_URETPROBE:
 		o->unsafe_uretprobe = true;
 		return 0;
+	case OPTS_FORCE:
+		o->force = true;
+		return 0;
 	case OPTS_FOLLOW:
 		o->follow = true;
 		return 0;

@@ -75,6 +75,7 @@ struct opts {
 	unsigned int n_scopes; /* how often --scope was given */
 	enum gate_scope scope;
 	bool outside, start_open, unsafe_uretprobe;
+	bool force; /* probe also what breaks by it */
 	uint64_t max_open_ns;
 	/* filters */
 	enum opts_emit emit;
@@ -104,6 +105,7 @@ enum opts_key {
 	OPTS_START,
 	OPTS_MAX_OPEN,
 	OPTS_UNSAFE_URETPROBE,
+	OPTS_FORCE,
 	OPTS_FOLLOW,
 	OPTS_INLINE,
 	OPTS_LINES,

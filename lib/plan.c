@@ -290,6 +290,7 @@ int plan_where(const struct plan *p, struct gates_where *where, char **command, 
 		.n_pids = p->n_target_pids,
 		.unsafe_uretprobe = o->unsafe_uretprobe,
 		.start_open = o->start_open,
+		.force = o->force,
 	};
 	if (!o->command)
 		return 0;
@@ -304,7 +305,7 @@ int plan_where(const struct plan *p, struct gates_where *where, char **command, 
 static int plan_gates(struct plan *p, struct failure *f)
 {
 	const struct opts *o = p->opts;
-	bool written = o->unsafe_uretprobe;
+	bool written = o->unsafe_uretprobe, user = false;
 	struct gates_where where;
 	char *command;
 	int err = plan_where(p, &where, &command, f);
@@ -329,6 +330,7 @@ static int plan_gates(struct plan *p, struct failure *f)
 		p->n_ranges += g->n_ranges;
 		for (size_t j = 0; j < g->n_probes; j++) {
 			written |= g->probes[j].kind == PROBE_URETPROBE;
+			user |= g->probes[j].path != NULL;
 			if (g->probes[j].path && !p->host->has_uprobe) {
 				err = failure_set(
 					f, EXIT_CANT, -ENOENT,
@@ -344,6 +346,10 @@ static int plan_gates(struct plan *p, struct failure *f)
 			"warning: a uretprobe replaces return addresses in the target: programs "
 			"that "
 			"throw C++ exceptions, switch stacks or are written in Go can crash\n");
+	if (o->force && user)
+		sb_adds(&p->notes,
+			"warning: --force: nobody looks whether a probe breaks a program: "
+			"translated ones can die, others compute wrong\n");
 out:
 	free(command);
 	return err;

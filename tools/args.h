@@ -17,7 +17,8 @@
 	{"cpu", 'C', "CPULIST", 0, "only on these CPUs, as 0-3,5", 1},                             \
 	{"cgroup", 'G', "CGROUP", 0, "only in this cgroup (v2) and below it", 1},                  \
 	{"all", 'a', NULL, 0, "everyone", 1},                                                      \
-	{"follow", OPTS_FOLLOW, NULL, 0, "also the children that -p and -t fork from now on", 1}
+	{"follow", OPTS_FOLLOW, NULL, 0, "also the children that -p and -t fork from now on", 1},  \
+	{"force", OPTS_FORCE, NULL, 0, "probe user code also where that harms the program", 1}
 
 /* rate is the default, as a string */
 #define ARGS_SAMPLING(rate)                                                                        \

@@ -20,7 +20,7 @@ told()
 	cp "$T/stdout" "$T/long"
 	told -h
 	cmp "$T/long" "$T/stdout" || fail "-h and --help differ"
-	for option in -p --pid -t --tid -C --cpu -G --cgroup -a --all --follow -e --event -F --freq \
+	for option in -p --pid -t --tid -C --cpu -G --cgroup -a --all --follow --force -e --event -F --freq \
 		-c --count -U --user -K --kernel -I --idle --weight --samples -o --output -d \
 		--delimited --max-stack --call-graph --unwind-memory -m --mmap-pages --ready-fd --summary -q --quiet -v --verbose \
 		-V --version --help -g --gate --scope --outside --start --max-open \

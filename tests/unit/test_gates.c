@@ -75,6 +75,11 @@ static const char code[] =
 	"split.cold:\n nop\n"
 	"split_cold_ret:\n ret\n"
 	".size split.cold, . - split.cold\n"
+	"begin padded\n"
+	" .byte 0x0f, 0x1f, 0x44, 0, 0\n"
+	" .byte 0x0f, 0x1f, 0x44, 0, 0\n"
+	"padded_ret:\n ret\n"
+	"end padded\n"
 	".globl _start\n .type _start, @function\n _start: ret\n .size _start, 1\n"
 	".section .note.GNU-stack, \"\", @progbits\n";
 
@@ -90,7 +95,8 @@ static const char usdt_code[] =
 	".text\n"
 	".globl _start\n .type _start, @function\n"
 	"_start: nop\n"
-	"site0: nop\n site1: nop\n site2: nop\n ret\n .size _start, . - _start\n"
+	"site0: nop\n site1: nop\n site2: nop\n site3: .byte 0x0f, 0x1f, 0x44, 0, 0\n"
+	"ret\n .size _start, . - _start\n"
 	".section .probes, \"aw\", @progbits\n .4byte 0\nsem: .2byte 0\n"
 	".section .stapsdt.base, \"aG\", @progbits, .stapsdt.base, comdat\n"
 	"_.stapsdt.base: .space 1\n"
@@ -104,6 +110,8 @@ static const char usdt_code[] =
 	"probe site0, sem, begin\n"
 	"probe site2, sem, begin\n"
 	"probe site1, 0, finish\n"
+	"probe site1, 0, padded\n"
+	"probe site3, 0, padded\n"
 	".section .note.GNU-stack, \"\", @progbits\n";
 
 struct shared {
@@ -589,6 +597,100 @@ static void usdt_probes(void **state)
 	refuse("U:@:a:b..U:@:c:d", sh.code, EXIT_RUN, "which has no USDT probes at all");
 }
 
+static int asked; /* how often a kernel was tried */
+
+static int survives(const uint8_t *insn, size_t n)
+{
+	assert_int_equal(n, 5);
+	assert_memory_equal(insn, "\x0f\x1f\x44\x00\x00", 5);
+	asked++;
+	return 1;
+}
+
+static int damaged(const uint8_t *insn, size_t n)
+{
+	return survives(insn, n) - 1;
+}
+
+static int untried(const uint8_t *insn, size_t n)
+{
+	return survives(insn, n) - 1 - EACCES;
+}
+
+static void accept(const char *text, const char *path, const struct gates_where *where, int asks)
+{
+	struct failure f = {};
+	struct opts_gate opt;
+	struct gate_plan g;
+
+	asked = 0;
+	if (resolve(text, path, where, &g, &opt, &f))
+		fail_msg("%s: %s", text, f.text);
+	assert_int_equal(asked, asks);
+	gate_plan_release(&g);
+	gate_spec_release(&opt.spec);
+}
+
+/* Points on 5-byte nops, by what the kernel makes of those. */
+static void harmful_points(void **state)
+{
+	const struct gates_where bad = {.host = &sh.host, .survives = damaged};
+	const struct gates_where unknown = {.host = &sh.host, .survives = untried};
+	const struct gates_where good = {.host = &sh.host, .survives = survives};
+	const struct gates_where forced = {.host = &sh.host, .survives = damaged, .force = true};
+	struct opts_gate deadline = {};
+	struct failure f = {};
+	struct gate_plan g;
+	char *text, why[256];
+
+	(void)state;
+	refuse_at("u:@:padded+5..u:@:two_rets", sh.code, &bad, EXIT_CANT, "-g: padded+0x5 in /");
+	refuse_at("u:@:two_rets..u:@:padded+5", sh.code, &bad, EXIT_CANT,
+		  "this kernel makes a call of it, which overwrites what the function keeps below "
+		  "its stack pointer, and the program computes wrong: take the function's first");
+	refuse_at("u:@:padded+5..u:@:two_rets", sh.code, &unknown, EXIT_CANT,
+		  "could not be tried (Permission denied)");
+	refuse_at("U:@:app:padded..U:@:app:begin", sh.usdt, &bad, EXIT_CANT,
+		  "-g: app:padded at 0x");
+	refuse_at("U:@:app:padded..U:@:app:begin", sh.usdt, &bad, EXIT_CANT,
+		  "gate on a function (u:PATH:FUNC), or build the program with one-byte nops for "
+		  "its probes; --force probes it all the same");
+	accept("u:@:padded+5..u:@:two_rets", sh.code, &good, 1);
+	accept("u:@:padded+5..u:@:padded+5", sh.code, &good, 1); /* once for a gate */
+	accept("u:@:padded+5..u:@:two_rets", sh.code, &forced, 0);
+	accept("U:@:app:padded..U:@:app:begin", sh.usdt, &good, 1);
+	/* nothing to ask about */
+	accept("u:@:padded", sh.code, &bad, 0);
+	accept("u:@:padded..u:@:padded+10", sh.code, &bad, 0);
+	accept("ur:@:padded..u:@:two_rets", sh.code, &bad, 0);
+	accept("U:@:app:finish..U:@:app:begin", sh.usdt, &bad, 0);
+
+	/* a deadline is a point as well */
+	assert_true(asprintf(&text, "u:%s:padded+5", sh.code) > 0);
+	assert_int_equal(gate_spec_parse_point(text, &deadline.spec, why, sizeof(why)), 0);
+	assert_true(gate_resolve_point(&deadline, PROBE_DEADLINE, &bad, &g, &f) < 0);
+	assert_int_equal(f.exit_code, EXIT_CANT);
+	assert_int_equal(gate_resolve_point(&deadline, PROBE_DEADLINE, &good, &g, &f), 0);
+	gate_plan_release(&g);
+	gate_spec_release(&deadline.spec);
+	free(text);
+}
+
+/* Its code is not this machine's: whoever runs it translates it. */
+static void other_machine(void **state)
+{
+	size_t len;
+	unsigned char *image = fixtures_read(sh.code, &len);
+	char *path;
+
+	(void)state;
+	image[18] = image[18] == 62 ? 183 : 62; /* e_machine */
+	path = fixtures_write(&sh.fx, "other", image, len);
+	refuse("u:@:two_rets..u:@:again", path, EXIT_RUN, "not an ELF file for this machine");
+	free(path);
+	free(image);
+}
+
 static void kernel_gates(void **state)
 {
 	const struct gates_where where = {.host = &sh.host};
@@ -831,6 +933,8 @@ int main(void)
 		cmocka_unit_test(pairs),
 		cmocka_unit_test(not_on_a_boundary),
 		cmocka_unit_test(usdt_probes),
+		cmocka_unit_test(harmful_points),
+		cmocka_unit_test(other_machine),
 		cmocka_unit_test(kernel_gates),
 		cmocka_unit_test(tracepoints_missing),
 		cmocka_unit_test(tracepoints_outside),
