@@ -411,8 +411,8 @@ GLOBAL_FN int unwind_odd(__u32 caller, __u32 reason)
 	return reason;
 }
 
-/* One frame by its frame pointer. */
-static __always_inline int unwind_by_fp(struct unwind_walker *w, __u32 caller)
+/* One frame by its frame pointer. flags: UNWIND_RULE_* */
+static __always_inline int unwind_by_fp(struct unwind_walker *w, __u32 caller, __u32 flags)
 {
 	__u64 fp = w->regs[UNWIND_FP], sp = w->regs[UNWIND_SP], pc, next;
 	__u32 fault = 0, fault2 = 0;
@@ -422,7 +422,7 @@ static __always_inline int unwind_by_fp(struct unwind_walker *w, __u32 caller)
 		return UNWIND_STOP_FRAME_POINTER;
 	if (!fp)
 		return UNWIND_STOP_ROOT;
-	if (fp < sp || (fp & 7))
+	if ((fp < sp && !(flags & UNWIND_RULE_OTHER_STACK)) || (fp & 7))
 		return UNWIND_STOP_FRAME_POINTER;
 	next = unwind_word(w, caller, fp, &fault);
 	pc = unwind_word(w, caller, fp + 8, &fault2);
@@ -515,7 +515,7 @@ GLOBAL_FN int unwind_step(__u32 caller)
 	if (at - w->span.start >= w->span.end - w->span.start && unwind_find(caller, at))
 		return unwind_odd(caller, UNWIND_STOP_NO_MAPPING);
 	if (w->span.kind == UNWIND_SPAN_FP)
-		return unwind_by_fp(w, caller);
+		return unwind_by_fp(w, caller, 0);
 	if (w->span.kind != UNWIND_SPAN_TABLE)
 		return unwind_odd(caller, UNWIND_STOP_NO_TABLE);
 	rule = unwind_rule_at(w, at);
@@ -546,7 +546,7 @@ GLOBAL_FN int unwind_step(__u32 caller)
 	case UNWIND_CFA_ROOT:
 		return UNWIND_STOP_ROOT;
 	case UNWIND_CFA_FP:
-		return unwind_by_fp(w, caller);
+		return unwind_by_fp(w, caller, rule->flags);
 	case UNWIND_CFA_NONE:
 		return unwind_odd(caller, UNWIND_STOP_NO_ENTRY);
 	default:

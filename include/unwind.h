@@ -68,7 +68,8 @@ enum unwind_at {
 		29, 19, 20, 21, 22, 23 \
 	}
 
-#define UNWIND_RULE_RA_SIGNED (1u << 0) /* arm64: the return address has a signature */
+#define UNWIND_RULE_RA_SIGNED	(1u << 0) /* arm64: the return address has a signature */
+#define UNWIND_RULE_OTHER_STACK (1u << 1) /* UNWIND_CFA_FP: it may be on another stack */
 
 /* Map `unwind_rules`. Rule 0 is UNWIND_CFA_NONE. */
 struct unwind_rule {
@@ -104,7 +105,7 @@ struct unwind_row {
 
 enum unwind_span_kind {
 	UNWIND_SPAN_TABLE, /* rows */
-	UNWIND_SPAN_FP,	   /* no CFI here: frame pointers (compilers at run time, Go) */
+	UNWIND_SPAN_FP,	   /* no CFI here: frame pointers (compilers at run time) */
 	UNWIND_SPAN_NONE,  /* no CFI, and frame pointers are not wanted; or no room for its table */
 };
 

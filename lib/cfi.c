@@ -8,6 +8,7 @@
 
 #include "cfi_gaps.h"
 #include "cfi_source.h"
+#include "gopclntab.h"
 
 /* What a table is made from. */
 struct build {
@@ -114,6 +115,24 @@ static int add_source(struct build *b, const struct elffile *elf, enum cfi_sourc
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Go's own tables: its linker's .debug_frame knows nothing of where frame pointers are saved. */
+static int add_go(struct build *b, const struct elffile *elf)
+{
+	struct cfi_rows rows = {};
+	struct gopclntab *go;
+	int err = gopclntab_open(elf, &go);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = gopclntab_rows(go, b->code, b->n_code, &b->rules, &rows);
+	gopclntab_free(go);
+	if (err)
+		cfi_rows_release(&rows);
+	else
+		err = merge(b, &rows);
+	return err;
+}
+
 static int add_gaps(struct build *b, const struct elffile *elf)
 {
 	const struct unwind_rule fp = {.cfa = UNWIND_CFA_FP};
@@ -166,6 +185,8 @@ static int compile(const struct elffile *elf, const struct cfi_opts *opts,
 	err = cfi_rules_init(&b.rules);
 	if (!err)
 		err = n_code ? take_code(code, n_code, &b) : find_code(elf, &b);
+	if (!err)
+		err = add_go(&b, elf);
 	for (int i = 0; !err && i < CFI_N_SOURCES; i++)
 		err = add_source(&b, elf, i);
 	for (int i = 0; !err && debug && i < CFI_N_SOURCES; i++)

@@ -8,6 +8,7 @@
  *
  * Sources, where an earlier one wins where both cover:
  *
+ *     Go's own table (gopclntab.h)
  *     .eh_frame; in a file without section headers, what its PT_GNU_EH_FRAME segment points to
  *     .debug_frame, which may be compressed
  *     the same two of the separate debug file, if one was added to the elffile
