@@ -44,8 +44,12 @@ struct collect {
 #define KNOWN_STACKS 4096
 #define KNOWN_BYTES  (3u << 20)
 
-/* agg_stack.tag: 0, or 1 + the gate whose return address is not on the stack. */
-#define TAG_NONE 0
+/*
+ * agg_stack.tag: 0, or 1 + the gate whose return address is not on the stack, and whether the walk
+ * came to the stack's outermost frame.
+ */
+#define TAG_NONE  0
+#define TAG_WHOLE (1u << 31)
 
 /* Mappings begin at multiples of this, whatever the architecture. */
 #define MIN_PAGE_BYTES 4096ull
@@ -276,7 +280,8 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 		cut = true;
 	}
 	if (r->return_addr && n && !cut && !seen)
-		*tag = 1 + r->return_gate;
+		*tag = (1 + r->return_gate) |
+		       (c->unwound && c->verdict.stop == UNWIND_STOP_ROOT ? TAG_WHOLE : 0);
 	return used;
 }
 
@@ -683,17 +688,18 @@ int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
 
 /*
  * A stack without the gate's return address: either it was sampled where the frame pointer had not
- * been set up (then the function itself is on it), or it is not whole, or the opening is stale.
+ * been set up (then the function itself is on it), or it is not whole, or the opening is stale, or
+ * another goroutine runs on the thread. A walk by tables says itself that it is whole; of one by
+ * frame pointers that is known by the names on it.
  */
 static int count_doubtful(const struct agg_stack *stack, void *arg)
 {
 	struct collect *c = arg;
-	bool whole = false;
-	uint32_t gate, user = 0;
+	bool whole = stack->tag & TAG_WHOLE;
+	uint32_t gate = (stack->tag & ~TAG_WHOLE) - 1, user = 0;
 
-	if (stack->tag == TAG_NONE || stack->tag > c->plan->n_gates)
+	if (stack->tag == TAG_NONE || gate >= c->plan->n_gates)
 		return 0;
-	gate = stack->tag - 1;
 	for (uint32_t i = 0; i < stack->n_frames; i++) {
 		struct agg_frame frame;
 		const char *name;

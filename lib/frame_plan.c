@@ -70,6 +70,19 @@ static int find_args(const struct glitch_opts *o, const struct gates_where *wher
 	return err;
 }
 
+/* Go passes arguments in registers of its own choice, a string in two of them. */
+static int refuse_go_args(const struct glitch_opts *o, const struct plan *plan, struct failure *f)
+{
+	for (size_t i = 0; i < plan->n_gates; i++)
+		if (plan->gates[i].go)
+			return failure_set(
+				f, EXIT_WRONG_USAGE, -ENOTSUP,
+				"--key arg%u: %s is in Go, whose arguments are not where "
+				"those of C are: use --key tid or pid, or a USDT point",
+				o->key_arg, plan->gates[i].opt->spec.text);
+	return 0;
+}
+
 static int add_deadline(const struct glitch_opts *o, const struct gates_where *where,
 			struct plan *plan, struct frame_plan *fp, struct failure *f)
 {
@@ -135,6 +148,8 @@ int frame_plan_make(const struct glitch_opts *o, struct plan *plan, struct frame
 	if (!err && o->has_deadline)
 		err = add_deadline(o, &where, plan, fp, f);
 	free(command);
+	if (!err && o->key == FRAME_KEY_ARG)
+		err = refuse_go_args(o, plan, f);
 	if (err)
 		return err;
 	size_maps(fp);

@@ -17,6 +17,7 @@
 #include "demangle.h"
 #include "elffile.h"
 #include "funcscan.h"
+#include "gopclntab.h"
 #include "nearest.h"
 #include "nopsite.h"
 #include "redzone.h"
@@ -500,6 +501,20 @@ static int check_site(struct gate_plan *g, const struct elffile *elf, uint64_t v
 			   point->kind == POINT_USDT ? ":" : "", point->func, at, path, harm, fix);
 }
 
+/* Not knowing is not Go: this is for a note. */
+static int see_language(struct gate_plan *g, const struct elffile *elf,
+			const struct elf_symbol *sym, struct failure *f)
+{
+	struct gopclntab *go;
+	int err = gopclntab_open(elf, &go);
+
+	if (err)
+		return err == -ENOMEM ? failure_nomem(f) : 0;
+	g->go |= gopclntab_has(go, sym->addr);
+	gopclntab_free(go);
+	return 0;
+}
+
 static int not_decoded(const struct gate_point *point, const char *path, int err,
 		       const struct funcscan_error *why, struct failure *f)
 {
@@ -585,6 +600,8 @@ static int resolve_function(struct gate_plan *g, const struct gate_point *point,
 	if (err)
 		goto out;
 	err = find_function(elf, path, point->func, &sym, f);
+	if (!err)
+		err = see_language(g, elf, sym, f);
 	if (err)
 		goto out;
 	g->info.flags |= GATE_F_FRAME;
@@ -647,6 +664,8 @@ static int resolve_user_point(struct gate_plan *g, const struct gate_point *poin
 	if (err)
 		goto out;
 	err = find_function(elf, path, point->func, &sym, f);
+	if (!err)
+		err = see_language(g, elf, sym, f);
 	if (err)
 		goto out;
 	if (point->has_offset) {

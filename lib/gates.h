@@ -57,6 +57,7 @@ struct gate_plan {
 	struct gate_exit *exits;
 	size_t n_exits;
 	bool nops_are_harmless; /* found out while it was resolved */
+	bool go;		/* a point of it is in Go code */
 	char *function;		/* GATE_F_FRAME: its name as it will be printed; else NULL */
 };
 

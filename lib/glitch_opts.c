@@ -391,6 +391,7 @@ int glitch_opts_finish(struct glitch_opts *o, struct failure *f)
 				   "--pre is about what was before the frame, and --mode arm keeps "
 				   "nothing of that: use --mode flight or both");
 	err = check_key(o, f);
+	o->common.any_thread = o->key != FRAME_KEY_TID;
 	if (!err)
 		err = check_memory(o, f);
 	if (!err && !o->common.output) {

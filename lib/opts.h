@@ -75,7 +75,8 @@ struct opts {
 	unsigned int n_scopes; /* how often --scope was given */
 	enum gate_scope scope;
 	bool outside, start_open, unsafe_uretprobe;
-	bool force; /* probe also what breaks by it */
+	bool force;	 /* probe also what breaks by it */
+	bool any_thread; /* a pair's end belongs to its begin by a key, on whatever threads */
 	uint64_t max_open_ns;
 	/* filters */
 	enum opts_emit emit;

@@ -302,6 +302,31 @@ int plan_where(const struct plan *p, struct gates_where *where, char **command, 
 	return 0;
 }
 
+/* Threads are what is inside: there is no scope for goroutines. */
+static void note_go(struct plan *p)
+{
+	const struct gate_plan *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_gates; i++) {
+		const struct gate_plan *g = &p->gates[i];
+
+		if (!g->go || (p->opts->any_thread && g->opt->spec.pair))
+			continue;
+		first = first ? first : g;
+		n++;
+	}
+	if (!first)
+		return;
+	sb_addf(&p->notes, "warning: -g %s", first->opt->spec.text);
+	if (n > 1)
+		sb_addf(&p->notes, " and %zu more", n - 1);
+	sb_addf(&p->notes,
+		" %s in Go, which is followed by thread, not by goroutine: while one waits inside, "
+		"what else its thread runs counts as inside, and is doubtful\n",
+		n > 1 ? "are" : "is");
+}
+
 static int plan_gates(struct plan *p, struct failure *f)
 {
 	const struct opts *o = p->opts;
@@ -341,6 +366,7 @@ static int plan_gates(struct plan *p, struct failure *f)
 			}
 		}
 	}
+	note_go(p);
 	if (written)
 		sb_adds(&p->notes,
 			"warning: a uretprobe replaces return addresses in the target: programs "
