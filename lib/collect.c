@@ -11,6 +11,7 @@
 #include "modsyms.h"
 #include "repeat.h"
 #include "stackends.h"
+#include "translator.h"
 
 struct collect {
 	const struct plan *plan;
@@ -125,27 +126,29 @@ static void see_mapping(uint32_t pid, const struct ring_mmap *mm, void *arg)
 	symbolize_see(c->names, pid, mm);
 }
 
-int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns)
+int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns, struct failure *f)
 {
 	const struct plan *p = c->plan;
+	bool everyone = !p->opts->command && !p->n_target_pids;
 	int err = 0;
 
-	/* A started command has no past. */
-	if (p->opts->command)
-		return 0;
 	proctab_watch(c->procs, see_mapping, c);
-	if (!p->n_target_pids)
+	/* A started command has no past. */
+	if (everyone)
 		err = proctab_scan_all(c->procs, procfs, time_ns);
 	for (size_t i = 0; i < p->n_target_pids && err != -ENOMEM; i++)
 		err = proctab_scan(c->procs, procfs, p->target_pids[i], time_ns);
-	return err == -ENOMEM ? err : 0;
+	return err == -ENOMEM ? failure_nomem(f)
+			      : translator_refuse_plan(p, procfs, c->procs, everyone, f);
 }
 
-int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns)
+int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns,
+			  struct failure *f)
 {
 	int err = proctab_scan_all(c->procs, procfs, time_ns);
 
-	return err == -ENOMEM ? err : 0;
+	return err == -ENOMEM ? failure_nomem(f)
+			      : translator_refuse_plan(c->plan, procfs, c->procs, true, f);
 }
 
 void collect_prepare(struct collect *c)

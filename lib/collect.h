@@ -34,11 +34,16 @@ void collect_free(struct collect *c);
  */
 int collect_names_from(struct collect *c, const struct symbolize_opts *opts);
 
-/* Reads what exists already: the targets of the plan, or every process. To be called once. */
-int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns);
+/*
+ * Reads what exists already: the targets of the plan, or every process. Refuses the run where the
+ * plan's probes would break one of those (translator.h). To be called once, before any are
+ * attached.
+ */
+int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns, struct failure *f);
 
 /* Instead, where samples are not those of the plan's targets alone. */
-int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns);
+int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_ns,
+			  struct failure *f);
 
 /* Reads the kernel's symbols now, for who has no time for that later. */
 void collect_prepare(struct collect *c);

@@ -714,6 +714,24 @@ size_t proctab_module_count(const struct proctab *pt)
 	return pt->module_count;
 }
 
+int proctab_each(const struct proctab *pt,
+		 int (*fn)(uint32_t pid, const struct module *m, void *arg), void *arg)
+{
+	for (size_t i = 0; i < pt->proc_buckets; i++) {
+		for (const struct proc *p = pt->procs[i]; p; p = p->next) {
+			const struct mapset *set = p->newest ? p->newest->set : NULL;
+
+			for (size_t j = 0; set && j < set->count; j++) {
+				int err = fn(p->pid, proctab_module(pt, set->v[j].module_id), arg);
+
+				if (err)
+					return err;
+			}
+		}
+	}
+	return 0;
+}
+
 static void proc_expire(struct proc *p, uint64_t time_ns)
 {
 	/* Where the image ends that is looked at: at the beginning of the one before it here. */

@@ -97,6 +97,13 @@ bool proctab_knows(const struct proctab *pt, uint32_t pid, uint64_t time_ns);
 const struct module *proctab_module(const struct proctab *pt, uint32_t id);
 size_t proctab_module_count(const struct proctab *pt);
 
+/*
+ * Calls fn for each mapping that a process's newest image was seen to have, until it returns
+ * non-zero (returned); in no certain order.
+ */
+int proctab_each(const struct proctab *pt,
+		 int (*fn)(uint32_t pid, const struct module *m, void *arg), void *arg);
+
 /* Forgets mappings that ended, and processes whose last thread exited, before time_ns. */
 void proctab_expire(struct proctab *pt, uint64_t time_ns);
 

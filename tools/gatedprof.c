@@ -167,8 +167,8 @@ static int run(const struct opts *o, struct failure *f)
 		err = command_start(&command, o->command, &host.files, f);
 	if (!err)
 		err = session_listen(s, f);
-	if (!err && collect_scan(c, "/proc", clock_now_ns()))
-		err = failure_nomem(f);
+	if (!err)
+		err = collect_scan(c, "/proc", clock_now_ns(), f);
 	if (!err) {
 		session_set_command(s, command.pid);
 		err = session_attach(s, f);

@@ -156,8 +156,8 @@ static int begin(struct run *r, struct failure *f)
 		err = command_start(&r->command, o->command, &r->host.files, f);
 	if (!err)
 		err = recorder_listen(r->recorder, f);
-	if (!err && collect_scan_everyone(r->collect, "/proc", clock_now_ns()))
-		err = failure_nomem(f);
+	if (!err)
+		err = collect_scan_everyone(r->collect, "/proc", clock_now_ns(), f);
 	if (err)
 		return err;
 	collect_prepare(r->collect);

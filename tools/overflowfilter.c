@@ -145,10 +145,10 @@ static int make(struct run *r, const struct plan *plan, const struct outputs *ou
 /* Who is there, after the side band has been opened. */
 static int scan(struct run *r, const char *perf_data, struct failure *f)
 {
-	int err;
+	int err = collect_scan(r->collect, "/proc", clock_now_ns(), f);
 
-	if (collect_scan(r->collect, "/proc", clock_now_ns()))
-		return failure_nomem(f);
+	if (err)
+		return err;
 	err = r->chain ? chain_scan(r->chain) : 0;
 	return err ? failure_set(f, EXIT_RUN, err, "--perf-data: cannot write to %s: %s", perf_data,
 				 strerror(-err))

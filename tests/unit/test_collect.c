@@ -823,7 +823,7 @@ static void scanned(void **state)
 		}
 		if (i == 2)
 			t->o.command = command;
-		assert_int_equal(collect_scan(t->c, procfs, 50), 0);
+		assert_int_equal(collect_scan(t->c, procfs, 50, NULL), 0);
 		feed(t, &first);
 		feed(t, &second);
 		expect(t, want[i]);
