@@ -140,16 +140,12 @@ static __always_inline bool gate_condition(__u64 flags, __u8 cond)
 	return (cond & 1) ? !taken : taken;
 }
 
-/* Whether the jump at ctx->ip leaves the function whose entry is at entry_ip. */
-static __always_inline bool gate_jump_leaves(const struct gate_ref *g, const struct pt_regs *ctx,
+/* Whether the jump e of the function whose entry is at entry_ip leaves it. */
+static __always_inline bool gate_exit_leaves(const struct gate_exit *e, const struct pt_regs *ctx,
 					     __u64 entry_ip, __u32 first_range, __u32 n_ranges)
 {
-	struct gate_exit_key key = {.gate = g->gate, .delta = ctx->ip - entry_ip};
-	struct gate_exit *e = bpf_map_lookup_elem(&gate_exits, &key);
 	__u64 target;
 
-	if (!e)
-		return false;
 	switch (e->kind) {
 	case GATE_EXIT_JUMP:
 		return true;
@@ -177,6 +173,23 @@ static __always_inline bool gate_jump_leaves(const struct gate_ref *g, const str
 			return false;
 	}
 	return true;
+}
+
+/* The same of the jump at ctx->ip, and counts it: user space lets go of some that never leave. */
+static __always_inline bool gate_jump_leaves(const struct gate_ref *g, const struct pt_regs *ctx,
+					     __u64 entry_ip, __u32 first_range, __u32 n_ranges)
+{
+	struct gate_exit_key key = {.gate = g->gate, .delta = ctx->ip - entry_ip};
+	struct gate_exit *e = bpf_map_lookup_elem(&gate_exits, &key);
+
+	if (!e)
+		return false;
+	if (gate_exit_leaves(e, ctx, entry_ip, first_range, n_ranges)) {
+		gate_count(e->left, 1);
+		return true;
+	}
+	gate_count(e->stayed, 1);
+	return false;
 }
 
 #endif

@@ -69,6 +69,14 @@ int frame_open_vma(struct pt_regs *ctx)
 	return frame_open(ctx, true);
 }
 
+static __always_inline void count_exit(const struct gate_ref *g)
+{
+	struct gate_stats *st = gate_stats_of(g->gate);
+
+	if (st)
+		gate_count(st->exit_hits, 1);
+}
+
 static __always_inline int frame_ret(struct pt_regs *ctx, __u64 sp, __u64 ra, bool has_find_vma)
 {
 	struct gate_ref g = this_gate();
@@ -78,6 +86,7 @@ static __always_inline int frame_ret(struct pt_regs *ctx, __u64 sp, __u64 ra, bo
 
 	if (!may_pass())
 		return 0;
+	count_exit(&g);
 	self = gate_current(has_find_vma);
 	key.id = self.id;
 	op = bpf_map_lookup_elem(&openings, &key);
@@ -117,22 +126,43 @@ int frame_uret_vma(struct pt_regs *ctx)
 	return frame_ret(ctx, ctx->sp - 8, ctx->ip, true);
 }
 
+/*
+ * A jump's probe has its distance from the entry as its cookie (5.15), so that it is judged also
+ * where no opening has the entry's address: for who was inside before the gate was there, in an
+ * interpreter's outermost loop, and for who is no target, but runs into the probe all the same.
+ */
 static __always_inline int frame_jump(struct pt_regs *ctx, bool has_find_vma)
 {
 	struct gate_ref g = this_gate();
 	struct gate_key key = {.gate = g.gate};
-	struct gate_opening *op;
-	struct gate_self self;
+	struct gate_opening *op = NULL;
+	struct gate_self self = {};
+	bool pass = may_pass(), leaves;
+	__u64 entry_ip = 0;
 
-	if (!may_pass())
+	if (pass) {
+		count_exit(&g);
+		self = gate_current(has_find_vma);
+		key.id = self.id;
+		op = bpf_map_lookup_elem(&openings, &key);
+		if (GATE_PARKS && op && !op->live)
+			op = NULL;
+	}
+	if (op)
+		entry_ip = op->entry_ip;
+	else if (has_find_vma)
+		entry_ip = ctx->ip - bpf_get_attach_cookie(ctx);
+	if (!entry_ip)
 		return 0;
-	self = gate_current(has_find_vma);
-	key.id = self.id;
-	op = bpf_map_lookup_elem(&openings, &key);
-	if (!op || (GATE_PARKS && !op->live) ||
-	    !gate_jump_leaves(&g, ctx, op->entry_ip, cfg.first_range, cfg.n_ranges))
-		return 0;
-	gate_leave_frame(&g, &self, op, ctx->sp, 0, GATE_LEAVE_JUMP);
+	leaves = gate_jump_leaves(&g, ctx, entry_ip, cfg.first_range, cfg.n_ranges);
+	if (pass && !leaves) {
+		struct gate_stats *st = gate_stats_of(g.gate);
+
+		if (st)
+			gate_count(st->exit_stays, 1);
+	}
+	if (op && leaves)
+		gate_leave_frame(&g, &self, op, ctx->sp, 0, GATE_LEAVE_JUMP);
 	return 0;
 }
 

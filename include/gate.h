@@ -127,8 +127,10 @@ struct gate_stats {
 	__u64 kept;	  /* samples kept while it was open */
 	__u64 unbalanced; /* closes without an opening */
 	__u64 recovered[GATE_RECOVERED_N];
-	__u64 forced;  /* closed by the watchdog */
-	__u64 no_room; /* openings for which a map had no room */
+	__u64 forced;	  /* closed by the watchdog */
+	__u64 no_room;	  /* openings for which a map had no room */
+	__u64 exit_hits;  /* of probes where a function may be left */
+	__u64 exit_stays; /* those of a jump that stayed inside */
 	__u64 durations[GATE_HIST_BUCKETS];
 };
 
@@ -158,7 +160,12 @@ struct gate_exit {
 	__u8 index;
 	__u8 scale;
 	__u8 pad[3];
+	__u64 left; /* hits that left the function, and others, of whomever */
+	__u64 stayed;
 };
+
+/* An indirect jump on trial has no probe any more after so many hits, if none of them left. */
+#define GATE_TRIAL_HITS 256
 
 /* Map `gate_ranges`: the code of the function, relative to its entry, modulo 2^64. */
 struct gate_range {
@@ -167,7 +174,7 @@ struct gate_range {
 };
 
 _Static_assert(sizeof(struct gate_opening) == 56, "shared by both sides");
-_Static_assert(sizeof(struct gate_exit) == 16, "shared by both sides");
+_Static_assert(sizeof(struct gate_exit) == 32, "shared by both sides");
 _Static_assert(sizeof(struct gate_level_key) == 16, "shared by both sides");
 
 #endif

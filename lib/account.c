@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control.h"
+#include "gate.h"
 #include "human.h"
 #include "unwind.h"
 
@@ -156,6 +157,26 @@ static void print_lost(FILE *f, const struct account *a)
 			fputs(" (larger rings: -m PAGES; or a lower rate: -F HZ)", f);
 		putc('\n', f);
 	}
+}
+
+/* Hits that were no exit are worth a line where they cost more than the function's own ends. */
+static void print_exits(FILE *f, const struct account *a, const struct account_gate *g)
+{
+	char buf[HUMAN_BYTES];
+
+	if (!g->jumps_let_go && g->exit_stays <= g->entries)
+		return;
+	begin_line(f, a, g);
+	fputs("exit probes were hit ", f);
+	account_put_count(f, g->exit_hits, "time");
+	fprintf(f, ", %s by jumps that stayed inside", human_count(buf, g->exit_stays));
+	if (g->jumps_let_go) {
+		fputs("; ", f);
+		account_put_count(f, g->jumps_let_go, "indirect jump");
+		fprintf(f, " did so %d times or more and %s let go", GATE_TRIAL_HITS,
+			g->jumps_let_go == 1 ? "was" : "were");
+	}
+	putc('\n', f);
 }
 
 static void print_rates(FILE *f, const struct account *a)
@@ -458,6 +479,8 @@ void account_print_details(FILE *f, const struct account *a)
 		account_put_count(f, a->kept, "sample");
 		fprintf(f, " weigh %s\n", human_count(buf, a->weight));
 	}
+	for (size_t i = 0; i < a->n_gates; i++)
+		print_exits(f, a, &a->gates[i]);
 	print_lost(f, a);
 	print_rates(f, a);
 	print_rings(f, a);
@@ -505,6 +528,9 @@ static void json_gate(struct json *j, const struct account_gate *g)
 	number(j, "forced", g->forced);
 	number(j, "no_room", g->no_room);
 	number(j, "doubtful", g->doubtful);
+	number(j, "exit_hits", g->exit_hits);
+	number(j, "exit_stays", g->exit_stays);
+	number(j, "jumps_let_go", g->jumps_let_go);
 	json_object_end(j);
 }
 

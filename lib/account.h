@@ -38,7 +38,10 @@ struct account_gate {
 	uint64_t forced; /* closed by the watchdog */
 	uint64_t no_room;
 	uint64_t doubtful;
-	uint64_t typical_ns; /* the median opening; 0: not known */
+	uint64_t exit_hits;    /* of probes where its function may be left */
+	uint64_t exit_stays;   /* those of a jump that stayed inside */
+	uint64_t jumps_let_go; /* indirect ones that stayed so often that they lost their probe */
+	uint64_t typical_ns;   /* the median opening; 0: not known */
 };
 
 /* A term of a filter, in the sense in which it is written. */

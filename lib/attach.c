@@ -416,8 +416,9 @@ out:
 /* ---- probes ---- */
 
 /* One probe, or with links of many all that belong to it; n probes of the gate begin here. */
-static int attach_probe(struct attach *a, struct bpf_object *obj, const struct probe *p, size_t n,
-			enum kernel_method method, const struct probe **failed)
+static int attach_probe(struct attach *a, size_t gate, struct bpf_object *obj,
+			const struct probe *p, size_t n, enum kernel_method method,
+			const struct probe **failed)
 {
 	const struct plan *plan = a->plan;
 	struct bpf_program *prog = bpf_object__find_program_by_name(obj, program_of(a, p, method));
@@ -430,9 +431,9 @@ static int attach_probe(struct attach *a, struct bpf_object *obj, const struct p
 	case PROBE_UPROBE:
 	case PROBE_URETPROBE:
 		if (!plan->attach_to_targets)
-			return attach_uprobes(a, prog, p, n, 0, failed);
+			return attach_uprobes(a, gate, prog, p, n, 0, failed);
 		for (size_t i = 0; i < plan->n_target_pids && !err; i++) {
-			err = attach_uprobes(a, prog, p, n, plan->target_pids[i], failed);
+			err = attach_uprobes(a, gate, prog, p, n, plan->target_pids[i], failed);
 			if (err == -ESRCH)
 				err = 0; /* it ended meanwhile */
 		}
@@ -494,7 +495,7 @@ static int attach_probes(struct attach *a, size_t i, struct bpf_object *obj,
 			 enum kernel_method method, const struct probe **failed)
 {
 	const struct gate_plan *g = &a->plan->gates[i];
-	size_t first_link = a->n_links, first_multi = a->n_multi_fds;
+	size_t first_link = a->n_links, first_multi = a->n_multi_fds, first_trial = a->n_trials;
 	int err = 0;
 
 	for (int opens = 0; opens < 2 && !err; opens++) {
@@ -506,13 +507,15 @@ static int attach_probes(struct attach *a, size_t i, struct bpf_object *obj,
 			if (a->plan->host->has_uprobe_multi && was_attached(g, j))
 				continue;
 			*failed = p;
-			err = attach_probe(a, obj, p, g->n_probes - j, method, failed);
+			err = attach_probe(a, i, obj, p, g->n_probes - j, method, failed);
 		}
 	}
 	while (err && a->n_links > first_link)
 		bpf_link__destroy(a->links[--a->n_links]);
 	while (err && a->n_multi_fds > first_multi)
 		close(a->multi_fds[--a->n_multi_fds]);
+	while (err && a->n_trials > first_trial)
+		attach_trial_close(&a->trials[--a->n_trials]);
 	return err;
 }
 
@@ -786,6 +789,8 @@ int attach_disarm(const struct attach *a)
 
 void attach_detach(struct attach *a)
 {
+	for (size_t i = 0; i < a->n_trials; i++)
+		attach_trial_close(&a->trials[i]);
 	while (a->n_multi_fds)
 		close(a->multi_fds[--a->n_multi_fds]);
 	while (a->n_links)
@@ -799,6 +804,7 @@ void attach_free(struct attach *a)
 	attach_detach(a);
 	free(a->links);
 	free(a->multi_fds);
+	free(a->trials);
 	for (size_t i = 0; a->gates && i < a->plan->n_gates; i++)
 		bpf_object__close(a->gates[i]);
 	free(a->gates);

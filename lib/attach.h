@@ -99,6 +99,16 @@ int attach_percpu_sum(const struct attach *a, const char *map, uint32_t key, voi
 /* Closes what has been open for longer than the plan's watchdog allows. */
 int attach_watchdog(struct attach *a, uint64_t now_ns);
 
+/*
+ * Looks at the jumps on trial: those that stayed inside GATE_TRIAL_HITS times and never left have
+ * no probe from here on. Each one takes some 10 to 100 ms in which the kernel waits. The time after
+ * which to look again; 0: there is none left.
+ */
+uint64_t attach_judge_trials(struct attach *a);
+
+/* How many of gate i's jumps were let go. */
+uint64_t attach_let_go(const struct attach *a, size_t i);
+
 /* One event's counters on one CPU; or of all CPUs, which are added to *total too. */
 int attach_counters(const struct attach *a, size_t event, uint32_t cpu, struct tick_counters *out);
 int attach_counters_sum(const struct attach *a, size_t event, struct tick_counters *out,

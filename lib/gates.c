@@ -535,6 +535,7 @@ static int not_decoded(const struct gate_point *point, const char *path, int err
 static int plan_exits(struct gate_plan *g, const struct func_scan *scan, const char *path,
 		      const struct gate_point *point, struct failure *f)
 {
+	uint32_t trials = 0;
 	int err = 0;
 
 	g->ranges = calloc(scan->n_ranges + 1, sizeof(*g->ranges));
@@ -567,6 +568,9 @@ static int plan_exits(struct gate_plan *g, const struct func_scan *scan, const c
 				     path, e->offset, 0, f);
 		if (ret || err)
 			continue;
+		if (e->trial && trials++ < GATES_MAX_TRIALS)
+			g->probes[g->n_probes - 1].trial = (uint32_t)g->n_exits + 1;
+		g->probes[g->n_probes - 1].cookie = e->vaddr - scan->entry;
 		g->exit_keys[g->n_exits].delta = e->vaddr - scan->entry;
 		g->exits[g->n_exits++] = (struct gate_exit){
 			.disp = e->base == GATE_REG_RIP ? (int64_t)(e->disp - scan->entry)

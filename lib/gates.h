@@ -39,12 +39,17 @@ enum probe_role {
 struct probe {
 	enum probe_kind kind;
 	enum probe_role role;
+	uint32_t trial;		   /* FRAME_JUMP: 1 + the number of its exit, if on trial, else 0 */
+	uint64_t cookie;	   /* FRAME_JUMP: its distance from the entry; else 0 */
 	char *path;		   /* user probes: the file to open */
 	uint64_t offset;	   /* in the file */
 	uint64_t semaphore_offset; /* USDT: in the file; 0 for none */
 	char *category;		   /* tracepoints */
 	char *name;		   /* tracepoint or kernel function */
 };
+
+/* Each of these is a link of its own. What is more in a gate has probes for good. */
+#define GATES_MAX_TRIALS 64
 
 struct gate_plan {
 	const struct opts_gate *opt;

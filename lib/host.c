@@ -309,7 +309,7 @@ void host_release(struct host *host)
 }
 
 int host_uprobe_multi(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *refs,
-		      uint32_t n, uint32_t pid, bool on_return)
+		      const uint64_t *cookies, uint32_t n, uint32_t pid, bool on_return)
 {
 	/* union bpf_attr's link_create with its uprobe_multi: the kernel's ABI. */
 	struct {
@@ -323,6 +323,7 @@ int host_uprobe_multi(int prog_fd, const char *path, const uint64_t *offsets, co
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
 		.ref_ctr_offsets = (uintptr_t)refs,
+		.cookies = (uintptr_t)cookies,
 		.count = n,
 		.multi_flags = on_return,
 		.pid = pid,
@@ -349,8 +350,8 @@ static bool probe_uprobe_multi(void)
 
 	if (fd < 0)
 		return false;
-	has = host_uprobe_multi(fd, "/", &offset, NULL, 1, 0, false) == -EBADF &&
-	      host_uprobe_multi(fd, "/", &offset, NULL, 1, -1, false) == -EINVAL;
+	has = host_uprobe_multi(fd, "/", &offset, NULL, NULL, 1, 0, false) == -EBADF &&
+	      host_uprobe_multi(fd, "/", &offset, NULL, NULL, 1, -1, false) == -EINVAL;
 	close(fd);
 	return has;
 }

@@ -56,11 +56,12 @@ void host_probe_types(struct host *host);
 /*
  * Attaches a program (of type kprobe, loaded for HOST_UPROBE_MULTI) to many places of one file with
  * one link: 89ae89f53d20, Linux 6.6. Debian 12's libbpf does not know it yet. refs (offsets of USDT
- * semaphores) may be NULL; pid 0 is everyone. Returns the link's descriptor, or a negative errno.
+ * semaphores) and cookies may be NULL; pid 0 is everyone. Returns the link's descriptor, or a
+ * negative errno.
  */
 #define HOST_UPROBE_MULTI 48 /* enum bpf_attach_type */
 int host_uprobe_multi(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *refs,
-		      uint32_t n, uint32_t pid, bool on_return);
+		      const uint64_t *cookies, uint32_t n, uint32_t pid, bool on_return);
 
 /* Reads the online CPUs again; the array is replaced. 0 or a negative errno. */
 int host_read_online(uint32_t **cpus, size_t *n);

@@ -68,6 +68,7 @@ struct session {
 	uint32_t raw_cpu;
 	struct ring_stats samples_stats, sideband_stats;
 	uint64_t late;
+	uint64_t trials_ns; /* when to look at jumps on trial; 0: there are none */
 	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns, settled_ns, rest_until_ns;
 	uint64_t started_ns, stopped_ns;
 	int sink_err, raw_err;
@@ -473,6 +474,13 @@ static int watch_targets(struct session *s, struct failure *f)
 	return make_fds(s) ? failure_nomem(f) : 0;
 }
 
+static void look_at_trials(struct session *s, uint64_t now_ns)
+{
+	uint64_t again_ns = attach_judge_trials(s->attach);
+
+	s->trials_ns = again_ns ? now_ns + again_ns : 0;
+}
+
 int session_attach(struct session *s, struct failure *f)
 {
 	int err = attach_load(s->plan, &s->opts.object, s->command_pid, &s->attach, f);
@@ -481,6 +489,8 @@ int session_attach(struct session *s, struct failure *f)
 		err = watch_targets(s, f);
 	if (!err)
 		err = attach_gates(s->attach, f);
+	if (!err)
+		look_at_trials(s, clock_now_ns());
 	return err;
 }
 
@@ -655,7 +665,7 @@ static void let_signals_in(const sigset_t *mask)
  */
 static int wait_for_news(struct session *s, uint64_t timeout_ns, const sigset_t *mask)
 {
-	uint64_t now = s->rest_until_ns ? clock_now_ns() : 0;
+	uint64_t now = s->rest_until_ns || s->trials_ns ? clock_now_ns() : 0;
 	size_t n_fds = s->n_fds;
 	struct timespec ts;
 	int n;
@@ -665,6 +675,8 @@ static int wait_for_news(struct session *s, uint64_t timeout_ns, const sigset_t 
 		if (s->rest_until_ns - now < timeout_ns)
 			timeout_ns = s->rest_until_ns - now;
 	}
+	if (s->trials_ns && s->trials_ns < now + timeout_ns)
+		timeout_ns = s->trials_ns > now ? s->trials_ns - now : 0;
 	if (s->hurry)
 		timeout_ns = 0;
 	ts.tv_sec = (time_t)(timeout_ns / 1000000000);
@@ -715,6 +727,8 @@ int session_poll(struct session *s, uint64_t timeout_ns, const sigset_t *mask, s
 		s->watchdog_ns = now;
 		attach_watchdog(s->attach, now);
 	}
+	if (s->trials_ns && now >= s->trials_ns)
+		look_at_trials(s, now);
 	return (s->command_pid || s->plan->n_target_pids) && !s->n_pids_alive ? SESSION_TARGETS_GONE
 									      : SESSION_RUNNING;
 }
@@ -841,6 +855,9 @@ void session_account(struct session *s, struct account *a)
 			g->recovered += st->recovered[j];
 		g->forced = st->forced;
 		g->no_room = st->no_room;
+		g->exit_hits = st->exit_hits;
+		g->exit_stays = st->exit_stays;
+		g->jumps_let_go = attach_let_go(s->attach, i);
 		g->typical_ns = attach_typical_ns(st);
 	}
 	a->gates = s->account_gates;

@@ -365,6 +365,9 @@ static void json_whole(void **state)
 	gate.forced = 5;
 	gate.no_room = 6;
 	gate.doubtful = 7;
+	gate.exit_hits = 10030;
+	gate.exit_stays = 20;
+	gate.jumps_let_go = 8;
 	a.gates = &gate;
 	a.lost = 3;
 	a.seen = 614;
@@ -405,10 +408,49 @@ static void json_whole(void **state)
 		"\"scope\":\"thread\",\"opens\":10004,\"entries\":10010,\"open_ns\":4130000000,"
 		"\"typical_ns\":380000,\"kept\":412,\"unbalanced\":1,\"recovered\":10,"
 		"\"recovered_by\":{\"unwound\":1,\"thread_exit\":2,\"exec\":3,\"killed\":4},"
-		"\"forced\":5,\"no_room\":6,\"doubtful\":7}],\"user_stacks\":29,"
+		"\"forced\":5,\"no_room\":6,\"doubtful\":7,\"exit_hits\":10030,"
+		"\"exit_stays\":20,\"jumps_let_go\":8}],\"user_stacks\":29,"
 		"\"broken_stacks\":19,\"unsymbolized\":[{\"module\":"
 		"\"/x\\\"y\",\"reason\":\"no symbols\",\"frames\":9}],\"saved\":23,\"exit\":4}\n");
 	free(text);
+}
+
+static void check_exits(const struct account_gate *gate, const char *says)
+{
+	struct account a = good;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&text, &bytes);
+
+	a.gates = gate;
+	account_print_details(f, &a);
+	fclose(f);
+	assert_string_equal(text, says);
+	free(text);
+}
+
+/* A line where jumps that stayed cost more than the function's own ends, or one was let go. */
+static void hits_of_exits(void **state)
+{
+	struct account_gate gate = sqlite;
+
+	(void)state;
+	gate.entries = 1009;
+	gate.exit_hits = 2018;
+	gate.exit_stays = 1009;
+	check_exits(&gate, "");
+	gate.exit_hits = 2019;
+	gate.exit_stays = 1010;
+	check_exits(&gate,
+		    "gatedprof: exit probes were hit 2,019 times, 1,010 by jumps that stayed "
+		    "inside\n");
+	gate.jumps_let_go = 1;
+	gate.exit_stays = 300;
+	check_exits(&gate, "gatedprof: exit probes were hit 2,019 times, 300 by jumps that stayed "
+			   "inside; 1 indirect jump did so 256 times or more and was let go\n");
+	gate.jumps_let_go = 3;
+	check_exits(&gate, "gatedprof: exit probes were hit 2,019 times, 300 by jumps that stayed "
+			   "inside; 3 indirect jumps did so 256 times or more and were let go\n");
 }
 
 static void json_full_disk(void **state)
@@ -429,7 +471,7 @@ int main(void)
 		cmocka_unit_test(terms),	  cmocka_unit_test(what_went_wrong),
 		cmocka_unit_test(unsymbolized),	  cmocka_unit_test(broken_stacks),
 		cmocka_unit_test(json_whole),	  cmocka_unit_test(unwound),
-		cmocka_unit_test(json_full_disk),
+		cmocka_unit_test(json_full_disk), cmocka_unit_test(hits_of_exits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
