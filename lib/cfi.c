@@ -214,6 +214,31 @@ int cfi_compile_ranges(const struct elffile *elf, const struct cfi_range *code, 
 	return n_code ? compile(elf, NULL, code, n_code, out) : -ENOENT;
 }
 
+static int source_extent(const struct elffile *elf, enum cfi_source source, uint64_t vaddr,
+			 struct cfi_range *out)
+{
+	struct cfi_section section = {};
+	void *bytes = NULL;
+	int err = cfi_source_read(elf, source, &section, &bytes);
+
+	if (!err)
+		err = cfi_section_extent(&section, vaddr, out);
+	free(bytes);
+	return err;
+}
+
+int cfi_extent(const struct elffile *elf, uint64_t vaddr, struct cfi_range *out)
+{
+	const struct elffile *files[] = {elf, elffile_debug(elf)};
+	int err = -ENOENT;
+
+	for (int i = 0; i < 2 * CFI_N_SOURCES && err == -ENOENT; i++)
+		if (files[i / CFI_N_SOURCES])
+			err = source_extent(files[i / CFI_N_SOURCES], i % CFI_N_SOURCES, vaddr,
+					    out);
+	return err;
+}
+
 int cfi_compile_bytes(const struct cfi_section *section, struct cfi_table *out)
 {
 	struct build b = {};
@@ -239,7 +264,7 @@ void cfi_table_release(struct cfi_table *table)
 	*table = (struct cfi_table){};
 }
 
-const struct unwind_rule *cfi_table_at(const struct cfi_table *table, uint64_t vaddr)
+const struct cfi_row *cfi_table_row(const struct cfi_table *table, uint64_t vaddr)
 {
 	size_t low = 0, high = table->n_rows;
 
@@ -252,5 +277,12 @@ const struct unwind_rule *cfi_table_at(const struct cfi_table *table, uint64_t v
 		else
 			high = middle;
 	}
-	return &table->rules[low ? table->rows[low - 1].rule : 0];
+	return low ? &table->rows[low - 1] : NULL;
+}
+
+const struct unwind_rule *cfi_table_at(const struct cfi_table *table, uint64_t vaddr)
+{
+	const struct cfi_row *row = cfi_table_row(table, vaddr);
+
+	return &table->rules[row ? row->rule : 0];
 }

@@ -66,10 +66,16 @@ int cfi_compile(const struct elffile *elf, const struct cfi_opts *opts, struct c
 int cfi_compile_ranges(const struct elffile *elf, const struct cfi_range *code, size_t n_code,
 		       struct cfi_table *out);
 
+/* The range of the FDE, of whichever source, that covers vaddr. -ENOENT, or as above. */
+int cfi_extent(const struct elffile *elf, uint64_t vaddr, struct cfi_range *out);
+
 /* The same of the bytes of one section. */
 int cfi_compile_bytes(const struct cfi_section *section, struct cfi_table *out);
 
 void cfi_table_release(struct cfi_table *table);
+
+/* The row in force at an address of the file; NULL: it is before the first. */
+const struct cfi_row *cfi_table_row(const struct cfi_table *table, uint64_t vaddr);
 
 /* The rule at an address of the file; rules[0] where there is none. */
 const struct unwind_rule *cfi_table_at(const struct cfi_table *table, uint64_t vaddr);

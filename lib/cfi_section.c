@@ -384,3 +384,45 @@ int cfi_section_read(const struct cfi_section *section, struct cfi_rules *rules,
 	free(reader.spare);
 	return err;
 }
+
+int cfi_section_extent(const struct cfi_section *section, uint64_t vaddr, struct cfi_range *out)
+{
+	struct cfi_counts counts = {};
+	struct reader reader = {
+		.section = section,
+		.arch = cfi_arch_of(section->machine),
+		.counts = &counts,
+		.work_left = CFI_CIE_WORK(section->n),
+	};
+	uint64_t offset = 0;
+	int err = -ENOENT;
+
+	if (!reader.arch)
+		return -ENOTSUP;
+	if (section->n > CFI_SECTION_MAX)
+		return -EFBIG;
+	reader.cache = calloc(CACHE_SLOTS, sizeof(*reader.cache));
+	if (!reader.cache)
+		return -ENOMEM;
+	while (offset < section->n && !reader.err) {
+		struct entry entry;
+		int bad = read_entry(section, offset, &entry);
+		const struct cfi_cie *cie;
+		struct cfi_fde fde;
+
+		if (bad == -EBADMSG || (bad == -ENOENT && section->to_zero))
+			break;
+		offset = entry.next;
+		if (bad || entry.body.bad || entry.is_cie)
+			continue;
+		cie = cie_of(&reader, &entry);
+		if (!cie || read_fde(&reader, cie, &entry, &fde) || !fde.start ||
+		    vaddr < fde.start || vaddr >= fde.end)
+			continue;
+		*out = (struct cfi_range){fde.start, fde.end};
+		err = 0;
+		break;
+	}
+	free(reader.cache);
+	return reader.err ? reader.err : err;
+}

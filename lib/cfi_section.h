@@ -62,4 +62,10 @@ struct cfi_counts {
 int cfi_section_read(const struct cfi_section *section, struct cfi_rules *rules,
 		     struct cfi_rows *rows, struct cfi_counts *counts);
 
+/*
+ * The range of the first FDE that covers vaddr; section->code is not looked at. -ENOENT: none does;
+ * else as above.
+ */
+int cfi_section_extent(const struct cfi_section *section, uint64_t vaddr, struct cfi_range *out);
+
 #endif

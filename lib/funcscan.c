@@ -771,6 +771,94 @@ static int tell_instructions(struct scanner *s, struct jumps *jumps)
 	return jumps_finish(jumps, ranges, s->n_parts);
 }
 
+static bool is_function(const struct scanner *s, uint64_t vaddr)
+{
+	const struct elf_symbol *sym = elffile_symbol_at(s->elf, vaddr);
+
+	return sym && sym->addr == vaddr && sym->type == STT_FUNC;
+}
+
+/* The parts' call frame information, and that of one more range. */
+static int read_cfi(const struct scanner *s, const struct cfi_range *more, struct cfi_table *cfi)
+{
+	struct cfi_range ranges[MAX_RANGES + 1];
+	size_t n = s->n_parts;
+	int err;
+
+	for (size_t i = 0; i < n; i++)
+		ranges[i] = (struct cfi_range){s->parts[i].start,
+					       s->parts[i].start + s->parts[i].bytes};
+	if (more)
+		ranges[n++] = *more;
+	qsort(ranges, n, sizeof(*ranges), by_start);
+	err = cfi_compile_ranges(s->elf, ranges, n, cfi);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Whether the range is apart from all parts. */
+static bool is_apart(const struct scanner *s, const struct cfi_range *range)
+{
+	for (size_t i = 0; i < s->n_parts; i++)
+		if (range->start < s->parts[i].start + s->parts[i].bytes &&
+		    s->parts[i].start < range->end)
+			return false;
+	return true;
+}
+
+/* Adds what the branch leads to if the frame is the same there. */
+static int follow_frame(struct scanner *s, const struct branch *b)
+{
+	struct cfi_table cfi = {};
+	struct cfi_range extent;
+	int err = cfi_extent(s->elf, b->target, &extent);
+	bool same = false;
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	if (!is_apart(s, &extent))
+		return 0;
+	err = read_cfi(s, &extent, &cfi);
+	if (!err)
+		same = jumps_keep_frame(&cfi, b->vaddr, b->target);
+	cfi_table_release(&cfi);
+	if (same) {
+		const struct elf_symbol part = {.name = "",
+						.addr = extent.start,
+						.size = extent.end - extent.start,
+						.type = STT_FUNC};
+
+		err = add_part(s, &part);
+	}
+	return err;
+}
+
+/*
+ * In a file that is stripped, the parts that the compiler has split off have no names. A direct
+ * jump away while the frame is there is no tail call: it leads to such a part if the call frame
+ * information has the same frame there.
+ */
+static int follow_frames(struct scanner *s, size_t *looked)
+{
+	size_t parts = s->n_parts;
+	struct cfi_table cfi = {};
+	bool is_read = false;
+	int err = 0;
+
+	for (; *looked < s->n_branches && s->n_parts == parts && !err; (*looked)++) {
+		const struct branch *b = &s->branches[*looked];
+
+		if (part_at(s, b->target) || is_function(s, b->target))
+			continue;
+		if (!is_read)
+			err = read_cfi(s, NULL, &cfi);
+		is_read = true;
+		if (!err && jumps_have_frame(&cfi, b->vaddr))
+			err = follow_frame(s, b);
+	}
+	cfi_table_release(&cfi);
+	return err;
+}
+
 static int judge(struct scanner *s)
 {
 	const struct jumps_func func = {s->elf, s->func->addr, is_inside, follow_table, s};
@@ -789,11 +877,15 @@ static int judge(struct scanner *s)
 /* All parts, and of each indirect jump whether it leaves. */
 static int decode_all(struct scanner *s)
 {
-	size_t done = 0, followed = 0;
+	size_t done = 0, followed = 0, looked = 0;
 	int err;
 
 	do {
-		err = decode_parts(s, &done, &followed);
+		do {
+			err = decode_parts(s, &done, &followed);
+			if (!err)
+				err = follow_frames(s, &looked);
+		} while (!err && done < s->n_parts);
 		if (err || !s->n_indirect || s->total_bytes > FUNCSCAN_MAX_JUDGED)
 			return err;
 		err = judge(s);

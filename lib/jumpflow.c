@@ -55,7 +55,7 @@ struct jumpflow {
 	size_t n, room;
 	struct edge *edges; /* of direct jumps, by target */
 	size_t n_edges;
-	size_t *indirect;
+	struct edge *indirect; /* the others, each with its own address for a target */
 	size_t n_indirect;
 	/* Walks of each depth: what the last one has seen, by its number, and has yet to see. */
 	uint32_t *seen[MAX_DEPTH], walks[MAX_DEPTH];
@@ -303,8 +303,10 @@ int jumpflow_finish(struct jumpflow *flow)
 		if (insn->op == OP_JUMP || insn->op == OP_BRANCH)
 			flow->edges[flow->n_edges++] = (struct edge){(uint64_t)insn->value, i};
 		else if (insn->op == OP_JUMP_REG || insn->op == OP_JUMP_MEM)
-			flow->indirect[flow->n_indirect++] = i;
+			flow->indirect[flow->n_indirect++] = (struct edge){insn->vaddr, i};
 	}
+	if (flow->n_indirect)
+		qsort(flow->indirect, flow->n_indirect, sizeof(*flow->indirect), by_target);
 	if (flow->n_edges)
 		qsort(flow->edges, flow->n_edges, sizeof(*flow->edges), by_target);
 	return 0;
@@ -387,7 +389,7 @@ static void go_back(struct jumpflow *flow, int depth, size_t at, size_t *n)
 	if (any || insn->vaddr == flow->entry)
 		return;
 	for (size_t i = 0; i < flow->n_indirect; i++)
-		go_to(flow, depth, flow->indirect[i], n);
+		go_to(flow, depth, flow->indirect[i].from, n);
 }
 
 static struct jump_value value_before(struct jumpflow *flow, size_t at, uint8_t reg, int depth);
@@ -536,15 +538,25 @@ static struct jump_value value_before(struct jumpflow *flow, size_t at, uint8_t 
 	}
 }
 
-static bool find(struct jumpflow *flow, uint64_t vaddr, size_t *at)
+static bool find(const struct jumpflow *flow, uint64_t vaddr, size_t *at)
 {
-	for (size_t i = 0; i < flow->n_indirect && flow->steps <= MAX_STEPS; i++) {
-		flow->steps++;
-		*at = flow->indirect[i];
-		if (flow->insns[*at].vaddr == vaddr)
-			return true;
+	const struct edge *found = NULL;
+	size_t low = 0, high = flow->n_indirect;
+
+	while (low < high && !found) {
+		size_t middle = low + (high - low) / 2;
+		const struct edge *e = &flow->indirect[middle];
+
+		if (e->target == vaddr)
+			found = e;
+		else if (e->target < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return false;
+	if (found)
+		*at = found->from;
+	return found;
 }
 
 int jumpflow_target(struct jumpflow *flow, uint64_t vaddr, struct jump_value *out)
@@ -560,7 +572,7 @@ int jumpflow_target(struct jumpflow *flow, uint64_t vaddr, struct jump_value *ou
 	return 0;
 }
 
-bool jumpflow_moves_stack(struct jumpflow *flow, uint64_t from, uint64_t vaddr)
+bool jumpflow_moves_stack(const struct jumpflow *flow, uint64_t from, uint64_t vaddr)
 {
 	size_t at;
 

@@ -50,13 +50,13 @@ int jumpflow_add(struct jumpflow *flow, csh handle, const cs_insn *insn, uint64_
 /* All have been added. 0 or -ENOMEM. */
 int jumpflow_finish(struct jumpflow *flow);
 
-/* Where the indirect jump at vaddr goes to. -ENOENT: there is none, or the budget is spent. */
+/* Where the indirect jump at vaddr goes to. -ENOENT: there is none. */
 int jumpflow_target(struct jumpflow *flow, uint64_t vaddr, struct jump_value *out);
 
 /*
  * Whether the straight code before vaddr, down to `from`, changes the stack pointer. What leads
  * there in another way is not looked at.
  */
-bool jumpflow_moves_stack(struct jumpflow *flow, uint64_t from, uint64_t vaddr);
+bool jumpflow_moves_stack(const struct jumpflow *flow, uint64_t from, uint64_t vaddr);
 
 #endif

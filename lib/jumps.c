@@ -67,36 +67,39 @@ int jumps_finish(struct jumps *jumps, const struct cfi_range *parts, size_t n_pa
 
 /* ---- the frame ---- */
 
-/* The row in force at vaddr, or NULL. */
-static const struct cfi_row *row_at(const struct cfi_table *cfi, uint64_t vaddr)
+/* Whether the rule is that of code that has something on the stack, or by the frame pointer. */
+static bool is_frame(const struct unwind_rule *rule)
 {
-	size_t low = 0, high = cfi->n_rows;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (cfi->rows[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &cfi->rows[low - 1] : NULL;
+	if (rule->cfa == UNWIND_CFA_REG)
+		return rule->reg == UNWIND_X86_RBP ||
+		       (rule->reg == UNWIND_X86_RSP && rule->off > 8);
+	/* a stack that was aligned */
+	return rule->cfa == UNWIND_CFA_DEREF && rule->reg == UNWIND_X86_RBP;
 }
 
 static bool has_frame(struct jumps *jumps, uint64_t vaddr)
 {
-	const struct cfi_row *row = row_at(&jumps->cfi, vaddr);
-	const struct unwind_rule *rule = row ? &jumps->cfi.rules[row->rule] : NULL;
-	bool frame = false;
+	const struct cfi_row *row = cfi_table_row(&jumps->cfi, vaddr);
 
-	if (!rule)
+	return row && is_frame(&jumps->cfi.rules[row->rule]) &&
+	       !jumpflow_moves_stack(jumps->flow, row->vaddr, vaddr);
+}
+
+bool jumps_have_frame(const struct cfi_table *cfi, uint64_t vaddr)
+{
+	return cfi->n_rows && is_frame(cfi_table_at(cfi, vaddr));
+}
+
+bool jumps_keep_frame(const struct cfi_table *cfi, uint64_t vaddr, uint64_t target)
+{
+	const struct unwind_rule *from, *to;
+
+	if (!jumps_have_frame(cfi, vaddr))
 		return false;
-	if (rule->cfa == UNWIND_CFA_REG)
-		frame = rule->reg == UNWIND_X86_RBP ||
-			(rule->reg == UNWIND_X86_RSP && rule->off > 8);
-	else if (rule->cfa == UNWIND_CFA_DEREF) /* a stack that was aligned */
-		frame = rule->reg == UNWIND_X86_RBP;
-	return frame && !jumpflow_moves_stack(jumps->flow, row->vaddr, vaddr);
+	from = cfi_table_at(cfi, vaddr);
+	to = cfi_table_at(cfi, target);
+	return from->cfa == to->cfa && from->reg == to->reg && from->off == to->off &&
+	       from->off2 == to->off2;
 }
 
 /* ---- tables ---- */
@@ -241,6 +244,7 @@ static int judge_target(struct jumps *jumps, const struct jump_value *to,
 
 int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_verdict *verdict)
 {
+	bool frame = has_frame(jumps, vaddr);
 	struct jump_value to = {};
 	int err;
 
@@ -256,7 +260,7 @@ int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_ver
 	 */
 	if (notrack && *verdict != JUMP_LEAVES)
 		*verdict = JUMP_STAYS_NOTRACK;
-	else if (has_frame(jumps, vaddr))
+	else if (frame)
 		*verdict = JUMP_STAYS_FRAME;
 	return 0;
 }

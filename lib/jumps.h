@@ -55,6 +55,11 @@ struct jumps_func {
 	void *arg;
 };
 
+/* By the call frame information alone, which has to be that of both places: there is a frame; and
+ * it is the same one at the target, which is a part of the same function then. */
+bool jumps_have_frame(const struct cfi_table *cfi, uint64_t vaddr);
+bool jumps_keep_frame(const struct cfi_table *cfi, uint64_t vaddr, uint64_t target);
+
 struct jumps;
 
 /* func must outlive the result. NULL: no memory. */

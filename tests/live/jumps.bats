@@ -141,3 +141,19 @@ only_stays()
 	holds '.kept > 0'
 	assert_all sw
 }
+
+@test "CPython's loop: each call is one entry and one exit" {
+	[ -x /usr/bin/python3 ] || skip "no /usr/bin/python3"
+	gp -F 999 -g "u:$(readlink -f /usr/bin/python3):_PyEval_EvalFrameDefault" -- /usr/bin/python3 -S -E -c '
+import functools
+def call(a, b):
+    s = 0
+    for i in range(100): s += i
+    return s
+list(map(functools.partial(call, 1), range(1009)))'
+	assert_identity
+	holds '.gates[0].entries >= 1009'
+	holds '.gates[0].exit_stays == 0'
+	holds '.gates[0].exit_hits == .gates[0].entries'
+	is '.gates[0].unbalanced' 0
+}

@@ -277,6 +277,9 @@ static const char asm_text[] =
 	FN("notrack", "notrack jmp *%rax")
 	FN("notrack_argument", "notrack jmp *%rdi")
 	FN("notrack_got", "notrack jmp *away@GOTPCREL(%rip)")
+	/* Away with the frame, to where it is another one. */
+	FN("away_with", "push %rbx\n .cfi_def_cfa_offset 16\n test %edi, %edi\n jne near_1\n"
+			"pop %rbx\n .cfi_def_cfa_offset 8\n ret")
 	/* A part that only the table leads to; its own return is an exit. */
 	FN("parted", "lea parted_t(%rip), %rdx\n" LOAD_OFFSET "jmp *%rax\n parted_0: ret\n"
 		     "parted_1: ret")
@@ -358,6 +361,41 @@ static void test_part_of_a_table(void **state)
 	elffile_free(elf);
 }
 
+static const char split_text[] =
+	"void log_it(int) __attribute__((cold)); int g(int);\n"
+	"int split(int x, int n) { int s = 0; for (int i = 0; i < n; i++) { s += g(i);\n"
+	" if (s == x) { log_it(s); log_it(x + 1); s += g(x) + 9; } } return s; }\n";
+
+/* Without a symbol table the part that was split off has no name, but the function's frame. */
+static void test_stripped_part(void **state)
+{
+	struct elffile *elf = build("gcc", "-O2 -shared -fPIC -s", ".c", split_text);
+	struct func_scan *scan = scan_of(elf, "split");
+
+	(void)state;
+	assert_false(elffile_has_symtab(elf));
+	assert_int_equal(scan->n_ranges, 2);
+	assert_true(scan->n_exits > 0);
+	for (size_t i = 0; i < scan->n_exits; i++)
+		assert_int_equal(scan->exits[i].kind, GATE_EXIT_RET);
+	funcscan_free(scan);
+	elffile_free(elf);
+}
+
+static void test_other_frame(void **state)
+{
+	struct elffile *elf = build("gcc", "-shared -fPIC", ".S", asm_text);
+	struct func_scan *scan = scan_of(elf, "away_with");
+
+	(void)state;
+	assert_int_equal(scan->n_ranges, 1);
+	assert_int_equal(scan->n_exits, 2);
+	assert_int_equal(scan->exits[0].kind, GATE_EXIT_JCC);
+	assert_int_equal(scan->exits[1].kind, GATE_EXIT_RET);
+	funcscan_free(scan);
+	elffile_free(elf);
+}
+
 /* Jumps without end, each to be judged: a budget ends it, and what is left is on trial. */
 static void test_budget(void **state)
 {
@@ -403,7 +441,10 @@ static void test_interpreter(void **state)
 	scan = scan_of(elf, "_PyEval_EvalFrameDefault");
 	assert_true(staying(scan) > 100);
 	assert_int_equal(exits(scan, false) + exits(scan, true), 0);
+	/* Nor are those to its part that is split off, though that has no name. */
 	assert_true(scan->n_exits > 0);
+	for (size_t i = 0; i < scan->n_exits; i++)
+		assert_int_equal(scan->exits[i].kind, GATE_EXIT_RET);
 	funcscan_free(scan);
 	elffile_free(elf);
 }
@@ -426,7 +467,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_part_of_a_table),
 		cmocka_unit_test(test_compilers),   cmocka_unit_test(test_unoptimized),
-		cmocka_unit_test(test_got),	    cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_got),	    cmocka_unit_test(test_stripped_part),
+		cmocka_unit_test(test_other_frame), cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_interpreter),
 	};
 
