@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "debugfile.h"
 #include "json.h"
 #include "modsyms.h"
 #include "repeat.h"
@@ -74,7 +75,7 @@ int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
 	c->frames = calloc(c->max_frames, sizeof(*c->frames));
 	c->doubtful = calloc(plan->n_gates + 1, sizeof(*c->doubtful));
 	c->procs = proctab_new();
-	c->cache = modsyms_default_cache();
+	c->cache = debugfile_default_cache();
 	names.debuginfod_cache = c->cache;
 	c->agg = agg_new();
 	c->known = repeat_new(KNOWN_STACKS, KNOWN_BYTES);

@@ -200,11 +200,25 @@ int debugfile_link(const struct elffile *elf, char name[DEBUGFILE_NAME_MAX], uin
 	return err;
 }
 
+/*
+ * A path below a root that is a directory of ours (chroot) is told to us with that in front. What
+ * is in the root of another mount namespace is not.
+ */
+static const char *path_in_root(const char *root, const char *path)
+{
+	char at[PATH_MAX];
+	ssize_t n = readlink(root, at, sizeof(at));
+
+	if (n <= 1 || n >= (ssize_t)sizeof(at) || strncmp(path, at, (size_t)n) || path[n] != '/')
+		return path;
+	return path + n;
+}
+
 int debugfile_find(const struct elffile *elf, const char *path, const struct debugfile_opts *opts,
 		   struct elffile **debug)
 {
 	struct search s = {.elf = elf, .debug_dir = "/usr/lib/debug", .root = -1};
-	const char *slash = strrchr(path, '/');
+	const char *slash;
 	int err;
 
 	if (opts && opts->debug_dir)
@@ -218,6 +232,7 @@ int debugfile_find(const struct elffile *elf, const char *path, const struct deb
 		s.root = own_errno(open(opts->root, O_PATH | O_DIRECTORY | O_CLOEXEC));
 		if (s.root < 0)
 			return -ENOENT;
+		path = path_in_root(opts->root, path);
 	}
 	s.own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s.id_len = elffile_build_id(elf, s.id);
@@ -225,8 +240,10 @@ int debugfile_find(const struct elffile *elf, const char *path, const struct deb
 		s.id_len = 0;
 	err = by_build_id(&s, debug);
 	if (err && err != -ENOMEM && path[0] == '/' && debugfile_link(elf, s.link, &s.crc) == 0) {
-		char *dir = strndup(path, (size_t)(slash - path) + 1);
+		char *dir;
 
+		slash = strrchr(path, '/');
+		dir = strndup(path, (size_t)(slash - path) + 1);
 		err = dir ? by_link(&s, dir, debug) : -ENOMEM;
 		free(dir);
 	}
@@ -235,4 +252,36 @@ int debugfile_find(const struct elffile *elf, const char *path, const struct deb
 	if (s.own_root >= 0)
 		close(s.own_root);
 	return !err || err == -ENOMEM ? err : -ENOENT;
+}
+
+int debugfile_add(struct elffile *elf, const char *path, const struct debugfile_opts *opts)
+{
+	return elffile_has_symtab(elf) ? 0 : debugfile_add_always(elf, path, opts);
+}
+
+int debugfile_add_always(struct elffile *elf, const char *path, const struct debugfile_opts *opts)
+{
+	struct elffile *debug;
+	int err = debugfile_find(elf, path, opts, &debug);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	if (elffile_add_debug(elf, debug))
+		elffile_free(debug);
+	return 0;
+}
+
+char *debugfile_default_cache(void)
+{
+	const char *set = getenv("DEBUGINFOD_CACHE_PATH"), *xdg = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	char *path = NULL;
+
+	if (set && *set)
+		return strdup(set);
+	if (xdg && *xdg)
+		return asprintf(&path, "%s/debuginfod_client", xdg) < 0 ? NULL : path;
+	if (home && *home)
+		return asprintf(&path, "%s/.cache/debuginfod_client", home) < 0 ? NULL : path;
+	return NULL;
 }

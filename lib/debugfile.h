@@ -51,6 +51,23 @@ int debugfile_find(const struct elffile *elf, const char *path, const struct deb
 		   struct elffile **debug);
 
 /*
+ * Adds to elf what its debug file calls its code, if it has no symbol table itself. That is the one
+ * lookup of names, of frames as of gates and filters: whoever opens a program for its names calls
+ * this first. 0, also where there is no such file; -ENOMEM.
+ */
+int debugfile_add(struct elffile *elf, const char *path, const struct debugfile_opts *opts);
+
+/* The same for a file that has a symbol table, but no DWARF. */
+int debugfile_add_always(struct elffile *elf, const char *path, const struct debugfile_opts *opts);
+
+/*
+ * Where debuginfod clients keep what they have downloaded: $DEBUGINFOD_CACHE_PATH, else
+ * debuginfod_client in $XDG_CACHE_HOME or ~/.cache. NULL if none of these is set, or for want of
+ * memory. Malloc'ed.
+ */
+char *debugfile_default_cache(void);
+
+/*
  * The contents of .gnu_debuglink: a file name, with no '/' in it and not "." or "..", and the CRC
  * of that file. -ENOENT: none, or not a sound one.
  */

@@ -428,6 +428,13 @@ int elffile_vaddr_to_offset(const struct elffile *elf, uint64_t vaddr, uint64_t 
 	return 0;
 }
 
+bool elffile_is_code(const struct elffile *elf, uint64_t vaddr)
+{
+	const struct segment *seg = load_of_vaddr(elf, vaddr);
+
+	return seg && (seg->flags & PF_X);
+}
+
 int elffile_offset_to_vaddr(const struct elffile *elf, uint64_t offset, uint64_t *vaddr)
 {
 	const struct segment *found = NULL;

@@ -103,6 +103,9 @@ bool elffile_has_build_id(const struct elffile *elf, const uint8_t *id, size_t l
 int elffile_vaddr_to_offset(const struct elffile *elf, uint64_t vaddr, uint64_t *offset);
 int elffile_offset_to_vaddr(const struct elffile *elf, uint64_t offset, uint64_t *vaddr);
 
+/* Whether vaddr is in a PT_LOAD segment that is executable, and in the file. */
+bool elffile_is_code(const struct elffile *elf, uint64_t vaddr);
+
 /*
  * Copies up to len bytes of the file's image at vaddr (from PT_LOAD file contents). Returns the
  * number of bytes copied, which is smaller at a segment's end; -ENOENT when the file has no byte

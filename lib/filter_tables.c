@@ -53,6 +53,7 @@ struct filter_tables {
 	struct module_match *modules; /* by id - 1 */
 	size_t n_modules;
 	struct modfiles *files;
+	char *cache;		     /* of debuginfod */
 	struct pieces kernel;	     /* by address, tidy */
 	struct overflow_span *spans; /* of the process at hand */
 	uint64_t matches[OVERFLOW_MAX_ASKS];
@@ -260,9 +261,12 @@ static int see_symbol(const struct elf_symbol *sym, void *arg)
 static int read_symbols(struct filter_tables *t, const struct module *m, struct pieces *out)
 {
 	char root[MODFILES_ROOT_PATH];
-	struct debugfile_opts o = {.root = modfiles_root(t->files, m, root)};
+	struct debugfile_opts o = {
+		.root = modfiles_root(t->files, m, root),
+		.debuginfod_cache = t->cache,
+	};
 	int fd = modfiles_open(t->files, m), err;
-	struct elffile *elf = NULL, *debug = NULL;
+	struct elffile *elf = NULL;
 	struct symbols s = {.t = t, .out = out};
 
 	/* What can't be read has no functions. */
@@ -272,11 +276,7 @@ static int read_symbols(struct filter_tables *t, const struct module *m, struct 
 	close(fd);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	if (!elffile_has_symtab(elf)) {
-		err = debugfile_find(elf, m->path, &o, &debug);
-		if (!err && elffile_add_debug(elf, debug))
-			elffile_free(debug);
-	}
+	err = debugfile_add(elf, m->path, &o);
 	s.elf = elf;
 	if (err != -ENOMEM)
 		err = elffile_each_symbol(elf, see_symbol, &s);
@@ -471,8 +471,10 @@ struct filter_tables *filter_tables_new(const struct filter_tables_opts *o)
 		else if (ask == FILTER_ASK_EXE)
 			t->exe_asks |= 1ull << i;
 	}
+	t->cache = debugfile_default_cache();
 	t->files = modfiles_new(t->o.procfs, NULL, MAX_FILES);
 	if (!t->files) {
+		free(t->cache);
 		free(t);
 		return NULL;
 	}
@@ -495,6 +497,7 @@ void filter_tables_free(struct filter_tables *t)
 		free(t->modules[i].functions.v);
 	free(t->modules);
 	modfiles_free(t->files);
+	free(t->cache);
 	free(t->kernel.v);
 	free(t);
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "debugfile.h"
 #include "demangle.h"
 #include "elffile.h"
 #include "funcscan.h"
@@ -396,6 +397,76 @@ static int open_elf(const char *path, const char *typed, struct elffile **elf, s
 					    : strerror(-err));
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/*
+ * What a path of gates_find_file() is called where it is: below /proc/PID/root, which is written to
+ * root, or here. Malloc'ed; NULL: it can't be had.
+ *
+ * A file that we have by the same name is ours: what its functions are called is not for a
+ * container to say, in whose processes alone the probes need not be.
+ */
+static char *name_in_root(const char *path, char root[32])
+{
+	char target[PATH_MAX];
+	char *name = NULL;
+	unsigned int pid;
+	int after = 0;
+	ssize_t n;
+
+	root[0] = '\0';
+	if (sscanf(path, "/proc/%u/%n", &pid, &after) != 1 || !after)
+		return realpath(path, NULL);
+	snprintf(root, 32, "/proc/%u/root", pid);
+	if (!strncmp(path + after, "root/", 5)) {
+		name = strdup(path + after + 4);
+	} else {
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n > 0)
+			name = strndup(target, (size_t)n);
+	}
+	n = readlink(root, target, sizeof(target));
+	if (name && n == 1 && is_same_file(path, name))
+		root[0] = '\0';
+	return name;
+}
+
+/* A program or library whose functions are asked for: with the names of its debug file. */
+static int open_code(const char *path, const char *typed, const struct gates_where *where,
+		     struct elffile **elf, struct failure *f)
+{
+	char *cache = NULL, *name = NULL, root[32];
+	int err = open_elf(path, typed, elf, f);
+
+	if (err || elffile_has_symtab(*elf))
+		return err;
+	name = name_in_root(path, root);
+	cache = debugfile_default_cache();
+	if (name) {
+		const struct debugfile_opts o = {
+			.root = root,
+			.debug_dir = where->debug_dir,
+			.debuginfod_cache = cache,
+		};
+
+		err = debugfile_add(*elf, name, &o);
+	}
+	free(name);
+	free(cache);
+	return err ? failure_nomem(f) : 0;
+}
+
+/* Where an address of code is in the file. A debug file names other places as well. */
+static int code_offset(const struct elffile *elf, uint64_t vaddr, uint64_t *offset)
+{
+	return elffile_is_code(elf, vaddr) ? elffile_vaddr_to_offset(elf, vaddr, offset) : -ENOENT;
+}
+
 static int no_such_function(const struct elffile *elf, const char *path, const char *name,
 			    struct failure *f)
 {
@@ -407,9 +478,9 @@ static int no_such_function(const struct elffile *elf, const char *path, const c
 	sb_init(&sb);
 	sb_addf(&sb, "-g: no function '%s' in %s", name, path);
 	if (!elffile_symbol_count(elf))
-		sb_adds(&sb,
-			", which has no symbols at all (stripped): use a build that has them, or a "
-			"USDT probe (U:PATH:PROVIDER:NAME)");
+		sb_adds(&sb, ", which has no symbols at all (stripped): use a build that has them, "
+			     "install its debug symbols (none were found), or use a USDT probe "
+			     "(U:PATH:PROVIDER:NAME)");
 	else if (n > 0)
 		sb_adds(&sb, "; nearest: ");
 	for (int i = 0; i < n; i++) {
@@ -418,7 +489,8 @@ static int no_such_function(const struct elffile *elf, const char *path, const c
 	}
 	if (elffile_symbol_count(elf) && !elffile_has_symtab(elf))
 		sb_adds(&sb,
-			" (only its exported functions have names: it is stripped of the others)");
+			" (only its exported functions have names: it is stripped of the others, "
+			"and its debug symbols were not found)");
 	err = failure_set(f, EXIT_RUN, -ENOENT, "%s", sb_str(&sb));
 	sb_release(&sb);
 	return err;
@@ -600,7 +672,7 @@ static int resolve_function(struct gate_plan *g, const struct gate_point *point,
 	err = gates_find_file(point->path, where, &path, f);
 	if (err)
 		return err;
-	err = open_elf(path, point->path, &elf, f);
+	err = open_code(path, point->path, where, &elf, f);
 	if (err)
 		goto out;
 	err = find_function(elf, path, point->func, &sym, f);
@@ -616,7 +688,7 @@ static int resolve_function(struct gate_plan *g, const struct gate_point *point,
 		err = failure_nomem(f);
 		goto out;
 	}
-	err = elffile_vaddr_to_offset(elf, sym->addr, &offset);
+	err = code_offset(elf, sym->addr, &offset);
 	if (err) {
 		failure_set(f, EXIT_RUN, err, "-g: '%s' in %s has no place in the file",
 			    point->func, path);
@@ -664,7 +736,7 @@ static int resolve_user_point(struct gate_plan *g, const struct gate_point *poin
 	err = gates_find_file(point->path, where, &path, f);
 	if (err)
 		return err;
-	err = open_elf(path, point->path, &elf, f);
+	err = open_code(path, point->path, where, &elf, f);
 	if (err)
 		goto out;
 	err = find_function(elf, path, point->func, &sym, f);
@@ -684,7 +756,7 @@ static int resolve_user_point(struct gate_plan *g, const struct gate_point *poin
 			goto out;
 		}
 	}
-	err = elffile_vaddr_to_offset(elf, sym->addr + point->offset, &offset);
+	err = code_offset(elf, sym->addr + point->offset, &offset);
 	if (err) {
 		failure_set(f, EXIT_RUN, err, "-g: '%s' in %s has no place in the file",
 			    point->func, path);

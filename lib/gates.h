@@ -71,7 +71,8 @@ struct gates_where {
 	const struct host *host;
 	const uint32_t *pids; /* targets; NULL if none were named */
 	size_t n_pids;
-	const char *command; /* the started command's file, or NULL */
+	const char *command;   /* the started command's file, or NULL */
+	const char *debug_dir; /* as in debugfile.h */
 	bool unsafe_uretprobe;
 	bool start_open;
 	bool force; /* points that can harm the program too */

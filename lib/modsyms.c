@@ -25,21 +25,6 @@ struct modsyms {
 	struct inlines *inlines;
 };
 
-char *modsyms_default_cache(void)
-{
-	const char *set = getenv("DEBUGINFOD_CACHE_PATH"), *xdg = getenv("XDG_CACHE_HOME");
-	const char *home = getenv("HOME");
-	char *path = NULL;
-
-	if (set && *set)
-		return strdup(set);
-	if (xdg && *xdg)
-		return asprintf(&path, "%s/debuginfod_client", xdg) < 0 ? NULL : path;
-	if (home && *home)
-		return asprintf(&path, "%s/.cache/debuginfod_client", home) < 0 ? NULL : path;
-	return NULL;
-}
-
 static const char *open_reason(const struct module *m, int err)
 {
 	switch (-err) {
@@ -141,15 +126,11 @@ static void find_debug(struct modsyms *ms)
 		.debug_dir = ms->opts->debug_dir,
 		.debuginfod_cache = ms->opts->debuginfod_cache,
 	};
-	struct elffile *debug;
 
 	if (ms->looked_for_debug)
 		return;
 	ms->looked_for_debug = true;
-	if (debugfile_find(ms->elf, ms->module->path, &o, &debug))
-		return;
-	if (elffile_add_debug(ms->elf, debug))
-		elffile_free(debug);
+	debugfile_add_always(ms->elf, ms->module->path, &o);
 }
 
 /* dwz puts what several files have in common into one more, which is known by its build-id. */

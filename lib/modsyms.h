@@ -26,12 +26,6 @@ struct modsyms_opts {
 };
 
 /*
- * Where debuginfod's clients keep what they have downloaded, by the environment, malloc'ed; NULL:
- * nowhere, or no memory.
- */
-char *modsyms_default_cache(void);
-
-/*
  * Opens a module's file, or the kernel's own library where that is the module. 0, or what
  * modfiles_open() or elffile_open_fd() say.
  */

@@ -450,6 +450,59 @@ static void test_links_in_a_root(void **state)
 	free(name);
 }
 
+/* A process below a directory of ours has paths with that directory in front, to us. */
+static void test_chroot(void **state)
+{
+	char *link = at("link"), *root = at("root"), *path = at("root/bin/prog");
+	const struct debugfile_opts opts = {.root = link, .debug_dir = "/debug"};
+	struct elffile *elf;
+
+	(void)state;
+	assert_int_equal(symlink(root, link), 0);
+	elf = program(NULL, "prog.debug", put("root/bin/prog.debug", "there", NULL));
+	assert_int_equal(debugfile_add(elf, path, &opts), 0);
+	assert_string_equal(elffile_symbol_at(elf, TEXT)->name, "there");
+	elffile_free(elf);
+	/* Not one that only begins with the same letters. */
+	elf = program(NULL, "prog.debug", put("root/bin/prog.debug", "there", NULL));
+	path[strlen(root) - 1]++;
+	assert_int_equal(debugfile_add(elf, path, &opts), 0);
+	assert_null(elffile_debug(elf));
+	elffile_free(elf);
+	free(link);
+	free(root);
+	free(path);
+}
+
+/* A file with symbols of its own is not asked for others, unless it has to. */
+static void test_added(void **state)
+{
+	char *cache = at("host/cache"), name[64];
+	const struct debugfile_opts opts = {.debug_dir = "/nowhere", .debuginfod_cache = cache};
+	struct elffile *elf = NULL;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	snprintf(name, sizeof(name), "host/cache/");
+	for (size_t i = 0; i < sizeof(id); i++)
+		snprintf(name + strlen(name), 3, "%02x", ((const uint8_t *)id)[i]);
+	snprintf(name + strlen(name), sizeof(name) - strlen(name), "/debuginfo");
+	put(name, "cached", id);
+	bytes = image("own", id, EM_X86_64, &len);
+	assert_int_equal(elffile_open_memory(bytes, len, &elf), 0);
+	assert_int_equal(debugfile_add(elf, "/bin/prog", &opts), 0);
+	assert_null(elffile_debug(elf));
+	assert_int_equal(debugfile_add_always(elf, "/bin/prog", &opts), 0);
+	assert_non_null(elffile_debug(elf));
+	elffile_free(elf);
+	elf = program(id, NULL, 0);
+	assert_int_equal(debugfile_add(elf, "/bin/prog", &opts), 0);
+	assert_string_equal(elffile_symbol_at(elf, TEXT)->name, "cached");
+	elffile_free(elf);
+	free(cache);
+}
+
 static void test_odd_paths(void **state)
 {
 	static const char *const paths[] = {"", "prog", "//anon", "[vdso]", "/"};
@@ -553,7 +606,8 @@ int main(void)
 		TEST(test_build_id),	     TEST(test_wrong_files),	 TEST(test_itself),
 		TEST(test_debuginfod_cache), TEST(test_debuglink),	 TEST(test_link_sections),
 		TEST(test_own_links),	     TEST(test_links_in_a_root), TEST(test_odd_paths),
-		TEST(test_large_files),	     TEST(test_real_files),
+		TEST(test_chroot),	     TEST(test_added),		 TEST(test_large_files),
+		TEST(test_real_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,6 +203,8 @@ static void test_code_bytes(void **state)
 	assert_int_equal(elffile_read(elf, sym->addr, code, 0), 0);
 	assert_int_equal(elffile_read(elf, UINT64_MAX, code, 8), -ENOENT);
 	assert_int_equal(elffile_vaddr_to_offset(elf, UINT64_MAX, &offset), -ENOENT);
+	assert_true(elffile_is_code(elf, sym->addr));
+	assert_false(elffile_is_code(elf, UINT64_MAX));
 	assert_int_equal(elffile_offset_to_vaddr(elf, len, &offset), -ENOENT);
 	assert_int_equal(elffile_section(elf, ".text", &addr, &size), 0);
 	assert_true(addr <= sym->addr && sym->addr + sym->size <= addr + size);

@@ -9,6 +9,7 @@
 
 #include "elffile.h"
 #include "fixtures.h"
+#include "debugfile.h"
 #include "modsyms.h"
 
 /* Two functions, of which the first ends in a call, and the code that returns from a signal. */
@@ -225,19 +226,19 @@ static void cache_of_debuginfod(void **state)
 	setenv("HOME", "/h", 1);
 	setenv("XDG_CACHE_HOME", "/x", 1);
 	setenv("DEBUGINFOD_CACHE_PATH", "/d", 1);
-	path = modsyms_default_cache();
+	path = debugfile_default_cache();
 	assert_string_equal(path, "/d");
 	free(path);
 	unsetenv("DEBUGINFOD_CACHE_PATH");
-	path = modsyms_default_cache();
+	path = debugfile_default_cache();
 	assert_string_equal(path, "/x/debuginfod_client");
 	free(path);
 	unsetenv("XDG_CACHE_HOME");
-	path = modsyms_default_cache();
+	path = debugfile_default_cache();
 	assert_string_equal(path, "/h/.cache/debuginfod_client");
 	free(path);
 	unsetenv("HOME");
-	assert_null(modsyms_default_cache());
+	assert_null(debugfile_default_cache());
 }
 
 int main(void)
