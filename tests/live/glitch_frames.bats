@@ -11,7 +11,8 @@ setup_file()
 @test "23 slow frames among 500 fast ones: these, no others, each with its culprit" {
 	local n culprit begin number
 
-	gr_ok -q -g "u:$W/frames:frame" --threshold 10ms --samples "$T/samples" -- "$W/frames" mix
+	gr_ok -q -g "u:$W/frames:frame" --threshold 10ms --min-interval 0 --samples "$T/samples" -- \
+		"$W/frames" mix
 	exact "$T/cmd" 10000000
 	is .frames 523
 	n=$(logged "$T/cmd" 11000000 | wc -l)
@@ -61,7 +62,7 @@ setup_file()
 
 	wl f "$W/frames" -t 500 many
 	pid=$(wl_pid f)
-	gr_start -g "u:$W/frames:frame" --threshold 10ms -p "$pid"
+	gr_start -g "u:$W/frames:frame" --threshold 10ms --min-interval 0 -p "$pid"
 	wl_go f
 	wl_wait f
 	gp_wait
@@ -70,12 +71,13 @@ setup_file()
 		fail "header: $(head -n 1 "$T/cmd")"
 	[ "$(grep -cE "^[0-9:]{8}  frames +$pid +[0-9.]+ms +[0-9]+ +100%  $T/gl/0[0-9]+\.folded$" \
 		"$T/cmd")" -eq "$(field .glitches)" ] || fail "rows: $(head -n 3 "$T/cmd")"
-	assert_says 'ready \(.* keeps the last [0-9.]+ s in [0-9.]+ MB\)'
+	assert_says 'ready \(.* keeps the last [0-9.]+ s in [0-9.]+ MB; saves at most 1 GB\)'
 	assert_says "$(field .glitches) glitches of $(field .frames) frames, slowest .*; frames p50 .*, p99 "
 }
 
 @test "--pre and --post widen the window, and only that" {
-	gr_ok -q -g "u:$W/frames:frame" --threshold 30ms --pre 20ms --post 15ms -- "$W/frames" mix
+	gr_ok -q -g "u:$W/frames:frame" --threshold 30ms --pre 20ms --post 15ms --min-interval 0 -- \
+		"$W/frames" mix
 	glitches 'select(.from_ns != .begin_ns - 20000000 or .to_ns != .end_ns + 15000000)' >"$T/bad"
 	[ ! -s "$T/bad" ] || fail "window: $(head -n 1 "$T/bad")"
 	# At 999 Hz on two CPUs: 35 ms more.

@@ -22,7 +22,8 @@ setup_file()
 @test "both: the flight file is a superset" {
 	local number begin arm
 
-	MODES=2 gr_ok -q -g "u:$W/frames:frame" --threshold 20ms --mode both -- "$W/frames" mix
+	MODES=2 gr_ok -q -g "u:$W/frames:frame" --threshold 20ms --mode both --min-interval 0 -- \
+		"$W/frames" mix
 	holds '.glitches >= 15'
 	for number in $(glitches 'select(.mode == "flight" and .state == "ended") | .number'); do
 		begin=$(glitches "select(.number == $number and .state == \"ended\") | .begin_ns")
