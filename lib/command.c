@@ -18,19 +18,34 @@
 #define GO	'g'
 #define GO_HELD 'h' /* it is to be traced, and says first whether that worked */
 
-static void child(char *const argv[], const struct rlimit *files, int go, int status)
+void command_signals_get(struct command_signals *s)
 {
-	sigset_t none;
+	struct sigaction act;
+
+	sigemptyset(&s->blocked);
+	sigprocmask(SIG_BLOCK, NULL, &s->blocked);
+	sigemptyset(&s->ignored);
+	for (int sig = 1; sig < NSIG; sig++)
+		if (!sigaction(sig, NULL, &act) && act.sa_handler == SIG_IGN)
+			sigaddset(&s->ignored, sig);
+}
+
+/* exec resets those that are caught, and leaves those that are ignored. */
+static void restore_signals(const struct command_signals *s)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, sigismember(&s->ignored, sig) == 1 ? SIG_IGN : SIG_DFL);
+	sigprocmask(SIG_SETMASK, &s->blocked, NULL);
+}
+
+static void child(char *const argv[], const struct rlimit *files,
+		  const struct command_signals *signals, int go, int status)
+{
 	char byte;
 	int err = 0;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	restore_signals(signals);
 	setrlimit(RLIMIT_NOFILE, files);
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
 	/* End of file: the tool has gone, or gave up. */
 	if (read(go, &byte, 1) != 1)
 		_exit(0);
@@ -48,7 +63,7 @@ static void child(char *const argv[], const struct rlimit *files, int go, int st
 }
 
 int command_start(struct command *c, char *const argv[], const struct rlimit *files,
-		  struct failure *f)
+		  const struct command_signals *signals, struct failure *f)
 {
 	int go[2], status[2];
 	pid_t pid;
@@ -68,7 +83,7 @@ int command_start(struct command *c, char *const argv[], const struct rlimit *fi
 	if (pid == 0) {
 		close(go[1]);
 		close(status[0]);
-		child(argv, files, go[0], status[1]);
+		child(argv, files, signals, go[0], status[1]);
 	}
 	close(go[0]);
 	close(status[1]);

@@ -4,6 +4,7 @@
 
 /* A command that is started by the tool: it waits before its exec until it is let go. */
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
@@ -21,12 +22,20 @@ struct command {
 
 #define COMMAND_NONE ((struct command){.go_fd = -1, .status_fd = -1})
 
+/* What a program is started with, as by nohup. */
+struct command_signals {
+	sigset_t blocked, ignored;
+};
+
+/* This process's own: to be called before it changes any. */
+void command_signals_get(struct command_signals *s);
+
 /*
- * Forks; the child waits. argv is NULL-terminated. Its signals are reset to their defaults, and its
- * limit of open files is `files`.
+ * Forks; the child waits. argv is NULL-terminated. Its signals will be as these were, so that it is
+ * as without us, and its limit of open files is `files`.
  */
 int command_start(struct command *c, char *const argv[], const struct rlimit *files,
-		  struct failure *f);
+		  const struct command_signals *signals, struct failure *f);
 
 /* Lets it call exec, and returns when it has. */
 int command_go(struct command *c, const char *name, struct failure *f);

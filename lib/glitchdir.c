@@ -608,6 +608,15 @@ static void seen_number(struct glitchdir *d, uint64_t number)
 		d->before = number;
 }
 
+/* Of a run of this user that was killed: the directory's lock was its, and is ours now. */
+static bool is_left(const struct glitchdir *d, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(d->dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+	       st.st_uid == geteuid() && st.st_nlink == 1;
+}
+
 static int scan_names(struct glitchdir *d, bool locked)
 {
 	int fd = openat(d->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -625,7 +634,8 @@ static int scan_names(struct glitchdir *d, bool locked)
 	while (errno = 0, (ent = readdir(dp))) {
 		if (number_in(ent->d_name, "", ".folded", &number))
 			seen_number(d, number);
-		else if (locked && number_in(ent->d_name, TEMP_PREFIX, TEMP_SUFFIX, &number))
+		else if (locked && number_in(ent->d_name, TEMP_PREFIX, TEMP_SUFFIX, &number) &&
+			 is_left(d, ent->d_name))
 			unlinkat(d->dir, ent->d_name, 0);
 	}
 	err = -errno;

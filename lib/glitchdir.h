@@ -14,7 +14,8 @@
  * Names are made of numbers alone. Files appear whole, and what an earlier run left is never
  * overwritten: numbers go on behind the highest one there, in files and in the index, and older
  * sums are renamed to glitches-NNNNNN.folded with the last number of that time. One run at a time
- * writes into a directory (flock). What a killed run left under a temporary name is removed.
+ * writes into a directory (flock). What a killed run of this user left under a temporary name is
+ * removed, if it is a regular file.
  *
  * The directory is held open: when it is moved, files follow it; when it is removed, nothing more
  * is saved. No such trouble ends the run: the glitch counts as unsaved, and the reason comes out of

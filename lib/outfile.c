@@ -4,22 +4,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tempfile.h"
 
 struct outfile {
 	FILE *f;    /* on the temporary file, named or not */
 	int target; /* what is copied to at the commit; -1 when temp is renamed instead */
 	char *path; /* the final one, symbolic links resolved */
 	char *temp; /* NULL when the temporary file has no name */
+	int lock;   /* of that: it is held until the name is gone */
+	/* What was there has this, if there was anything. */
+	bool replaces;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
 };
 
 static void outfile_free(struct outfile *of)
@@ -32,6 +38,8 @@ static void outfile_free(struct outfile *of)
 		close(of->target);
 	if (of->temp)
 		unlink(of->temp);
+	if (of->lock >= 0)
+		close(of->lock);
 	free(of->temp);
 	free(of->path);
 	free(of);
@@ -95,45 +103,46 @@ static int open_copied(struct outfile *of, int target)
 static int open_replacing(struct outfile *of, const struct stat *old)
 {
 	const char *slash = strrchr(of->path, '/');
-	int dir_len = slash ? (int)(slash - of->path) + 1 : 0, fd = -1, i, err;
+	char *dir = strndup(of->path, slash ? (size_t)(slash - of->path) + 1 : 0);
+	int fd, err;
 
-	for (i = 0; i < 100 && fd < 0; i++) {
-		uint64_t tag;
-
-		if (getrandom(&tag, sizeof(tag), GRND_NONBLOCK) != sizeof(tag))
-			tag = (uint64_t)getpid() << 32 | (uint32_t)i;
-		free(of->temp);
-		if (asprintf(&of->temp, "%.*s.samplegate-%016" PRIx64, dir_len, of->path, tag) <
-		    0) {
-			of->temp = NULL;
-			return -ENOMEM;
-		}
-		fd = open(of->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-		if (fd < 0 && errno != EEXIST)
-			break;
-	}
-	if (fd < 0) {
+	if (!dir)
+		return -ENOMEM;
+	tempfile_clean(dir);
+	/* What is replaced may hold what others shall not read. */
+	fd = tempfile_create(dir, old ? 0600 : 0666, &of->temp);
+	free(dir);
+	if (fd < 0)
+		return fd;
+	of->lock = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (of->lock < 0) {
 		err = -errno;
-		free(of->temp);
-		of->temp = NULL; /* it is not ours */
+		close(fd);
 		return err;
 	}
-	/*
-	 * A file that is replaced keeps its owner and mode: it may hold what others shall not read.
-	 * Who may not give files away owns the new one, and nobody else sees it.
-	 */
 	if (old) {
-		mode_t mode = old->st_mode & 0777;
-
-		if (fchown(fd, old->st_uid, old->st_gid))
-			mode &= 0700;
-		if (fchmod(fd, mode)) {
-			err = -errno;
-			close(fd);
-			return err;
-		}
+		of->replaces = true;
+		of->mode = old->st_mode & 0777;
+		of->uid = old->st_uid;
+		of->gid = old->st_gid;
 	}
 	return stream_on(of, fd);
+}
+
+/*
+ * A file that is replaced keeps its owner and mode: it may hold what others shall not read. Who may
+ * not give files away owns the new one, and nobody else sees it. That comes last, since the file
+ * would be somebody else's if we were killed before it is whole.
+ */
+static int keep_owner(const struct outfile *of, int fd)
+{
+	mode_t mode = of->mode;
+
+	if (!of->replaces)
+		return 0;
+	if (fchown(fd, of->uid, of->gid))
+		mode &= 0700;
+	return fchmod(fd, mode) ? -errno : 0;
 }
 
 /*
@@ -188,7 +197,7 @@ int outfile_open(const char *path, struct outfile **out)
 
 	if (!of)
 		return -ENOMEM;
-	of->target = -1;
+	of->target = of->lock = -1;
 	if (!strcmp(path, "-")) {
 		err = open_copied(of, STDOUT_FILENO);
 	} else if (!lstat(path, &st)) {
@@ -269,8 +278,9 @@ int outfile_commit(struct outfile *of)
 	} else if (of->target >= 0) {
 		err = copy_to_target(fileno(of->f), of->target);
 	} else {
+		err = keep_owner(of, fileno(of->f));
 		/* some file systems have no fsync; the rename is what matters then */
-		if (fsync(fileno(of->f)) && errno != EINVAL && errno != ENOTSUP)
+		if (!err && fsync(fileno(of->f)) && errno != EINVAL && errno != ENOTSUP)
 			err = -errno;
 		if (!err && fclose(of->f))
 			err = -errno;

@@ -5,7 +5,9 @@
 /*
  * An output that is written whole or not at all. A regular file appears, or is replaced, at
  * outfile_commit(): until then the contents are in a temporary file next to it, and a run that
- * fails or is killed leaves the old file as it was. Standard output ("-") and special files (FIFOs,
+ * fails or is killed leaves the old file as it was. A run that is killed by SIGKILL leaves its
+ * temporary file too; the next one that writes into the directory removes it (tempfile.h).
+ * Standard output ("-") and special files (FIFOs,
  * /dev/full) can't be replaced: what goes there is gathered first and copied at the commit, so that
  * a failed run writes nothing.
  *

@@ -142,10 +142,10 @@ static int run(const struct opts *o, struct failure *f)
 	struct host host = {};
 	struct plan plan = {};
 	char outcome[64], gates[32];
-	sigset_t waiting;
+	struct signals signals;
 	int err;
 
-	catch_signals(&waiting);
+	catch_signals(&signals);
 	err = host_probe(&host, f);
 	if (!err)
 		err = plan_make(o, &host, plan_tgid, &plan, f);
@@ -164,7 +164,7 @@ static int run(const struct opts *o, struct failure *f)
 	if (!err)
 		err = session_new(&plan, &so, &s, f);
 	if (!err && o->command)
-		err = command_start(&command, o->command, &host.files, f);
+		err = command_start(&command, o->command, &host.files, &signals.before, f);
 	if (!err)
 		err = session_listen(s, f);
 	if (!err)
@@ -184,7 +184,7 @@ static int run(const struct opts *o, struct failure *f)
 	if (o->command)
 		err = unwinding_go(unwinding, &command, o->command[0], f);
 	if (!err)
-		err = watch(s, o, &waiting, f);
+		err = watch(s, o, &signals.waiting, f);
 	if (!err)
 		err = session_stop(s, f);
 	command_end(&command);

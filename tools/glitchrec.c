@@ -81,7 +81,7 @@ struct run {
 	struct collect *collect;
 	struct recorder *recorder;
 	struct command command;
-	sigset_t waiting;
+	struct signals signals;
 };
 
 static void release(struct run *r)
@@ -153,7 +153,7 @@ static int begin(struct run *r, struct failure *f)
 	if (!err)
 		err = recorder_new(&ro, &r->recorder, f);
 	if (!err && o->command)
-		err = command_start(&r->command, o->command, &r->host.files, f);
+		err = command_start(&r->command, o->command, &r->host.files, &r->signals.before, f);
 	if (!err)
 		err = recorder_listen(r->recorder, f);
 	if (!err)
@@ -190,7 +190,7 @@ static int watch(struct run *r, struct failure *f)
 	int state = SESSION_RUNNING;
 
 	while (state == SESSION_RUNNING && !stop_signal && clock_now_ns() < end_ns)
-		state = recorder_poll(r->recorder, end_ns, &r->waiting, f);
+		state = recorder_poll(r->recorder, end_ns, &r->signals.waiting, f);
 	return state < 0 ? state : 0;
 }
 
@@ -248,7 +248,7 @@ static int run(const struct glitch_opts *o, struct failure *f)
 	char outcome[64];
 	int err;
 
-	catch_signals(&r.waiting);
+	catch_signals(&r.signals);
 	err = make_plan(&r, f);
 	if (!err)
 		err = open_outputs(&r, f);

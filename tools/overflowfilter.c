@@ -189,10 +189,10 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 	void *object = NULL;
 	struct plan plan = {};
 	char outcome[64];
-	sigset_t waiting;
+	struct signals signals;
 	int err;
 
-	catch_signals(&waiting);
+	catch_signals(&signals);
 	err = plan_make(o, host, plan_tgid, &plan, f);
 	if (err)
 		filters_place_gate(filters, f);
@@ -215,20 +215,20 @@ static int run(struct opts *o, struct filters *filters, struct host *host, char 
 	if (!err)
 		err = session_new(&plan, &so, &s, f);
 	if (!err && o->command)
-		err = command_start(&command, o->command, &host->files, f);
+		err = command_start(&command, o->command, &host->files, &signals.before, f);
 	if (!err)
 		err = session_listen(s, f);
 	if (!err)
 		err = scan(&r, o->perf_data, f);
 	if (!err)
-		err = start(s, &r, command.pid, &waiting, f);
+		err = start(s, &r, command.pid, &signals.waiting, f);
 	if (err)
 		goto out;
 	say_ready(o, &plan, "filter");
 	if (o->command)
 		err = unwinding_go(r.unwinding, &command, o->command[0], f);
 	if (!err)
-		err = watch(s, o, &waiting, f);
+		err = watch(s, o, &signals.waiting, f);
 	if (!err)
 		err = session_stop(s, f);
 	command_end(&command);

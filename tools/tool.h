@@ -11,6 +11,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "command.h"
 #include "failure.h"
 #include "opts.h"
 #include "packed.h"
@@ -50,19 +51,36 @@ static void on_signal(int sig)
 	stop_signal = sig;
 }
 
-/* Signals are let in only while waiting. SIGPIPE and SIGXFSZ are errors of the write that met them.
- */
-static void catch_signals(sigset_t *waiting)
-{
-	struct sigaction act = {.sa_handler = on_signal};
-	sigset_t block;
+struct signals {
+	struct command_signals before; /* what the COMMAND gets */
+	sigset_t waiting;	       /* blocked while waiting */
+};
 
-	sigemptyset(&block);
-	sigaddset(&block, SIGINT);
-	sigaddset(&block, SIGTERM);
-	sigprocmask(SIG_BLOCK, &block, waiting);
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
+/*
+ * Signals that end the run are let in only while waiting. SIGHUP, which is also what a lost
+ * terminal sends, and SIGQUIT stay ignored where they are: by nohup, and in what a shell starts
+ * beside itself (so is SIGINT there, but scripts end us with it). SIGPIPE and SIGXFSZ are errors of
+ * the write that met them.
+ */
+static void catch_signals(struct signals *s)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction act = {.sa_handler = on_signal};
+
+	command_signals_get(&s->before);
+	s->waiting = s->before.blocked;
+	sigemptyset(&act.sa_mask);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (ends[i] != SIGINT && ends[i] != SIGTERM &&
+		    sigismember(&s->before.ignored, ends[i]) == 1)
+			continue;
+		sigaddset(&act.sa_mask, ends[i]);
+		sigdelset(&s->waiting, ends[i]);
+	}
+	sigprocmask(SIG_BLOCK, &act.sa_mask, NULL);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (sigismember(&act.sa_mask, ends[i]) == 1)
+			sigaction(ends[i], &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 }

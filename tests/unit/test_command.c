@@ -18,6 +18,7 @@
 #include "fixtures.h"
 
 static const struct rlimit files = {500, 1024};
+static struct command_signals signals;
 
 static int open_fds(void)
 {
@@ -42,7 +43,7 @@ static void started_but_waiting(void **state)
 	{
 		char *const argv[] = {"touch", mark, NULL};
 
-		assert_int_equal(command_start(&c, argv, &files, &f), 0);
+		assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 	}
 	assert_true(c.pid > 0);
 	assert_int_equal(waitpid(c.pid, NULL, WNOHANG), 0);
@@ -70,7 +71,7 @@ static void runs_after_go(void **state)
 	siginfo_t info;
 
 	(void)state;
-	assert_int_equal(command_start(&c, argv, &files, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	assert_int_equal(c.go_fd, -1);
 	assert_int_equal(waitid(P_PID, c.pid, &info, WEXITED | WNOWAIT), 0);
@@ -90,7 +91,7 @@ static void exec_has_happened(void **state)
 	FILE *file;
 
 	(void)state;
-	assert_int_equal(command_start(&c, argv, &files, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	snprintf(path, sizeof(path), "/proc/%d/comm", c.pid);
 	file = fopen(path, "r");
@@ -124,7 +125,7 @@ static void exec_fails(void **state)
 		struct command c = COMMAND_NONE;
 		struct failure f = {};
 
-		assert_int_equal(command_start(&c, argv, &files, &f), 0);
+		assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 		assert_int_equal(command_go(&c, argv[0], &f), cases[i].err);
 		assert_int_equal(f.exit_code, EXIT_RUN);
 		assert_string_equal(f.text, cases[i].want);
@@ -148,7 +149,7 @@ static void signals_are_reset(void **state)
 	sigaddset(&set, SIGTERM);
 	assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
 	handler = signal(SIGTERM, SIG_IGN);
-	assert_int_equal(command_start(&c, argv, &files, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	assert_int_equal(waitid(P_PID, c.pid, &info, WEXITED | WNOWAIT), 0);
 	command_end(&c);
@@ -156,6 +157,46 @@ static void signals_are_reset(void **state)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	assert_true(WIFSIGNALED(c.status));
 	assert_int_equal(WTERMSIG(c.status), SIGTERM);
+}
+
+/* As by nohup, and in a program that blocks some: what was before us is what it gets. */
+static void signals_are_inherited(void **state)
+{
+	char *const argv[] = {"sh", "-c",
+			      "exec grep -qzE "
+			      "'SigBlk:\t0000000000000200\n.*SigIgn:\t0000000000000001\n' "
+			      "/proc/self/status",
+			      NULL};
+	struct command c = COMMAND_NONE;
+	struct command_signals before;
+	struct failure f = {};
+	sigset_t set, old;
+	siginfo_t info;
+	void (*hup)(int), (*quit)(int);
+
+	(void)state;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &set, &old), 0);
+	hup = signal(SIGHUP, SIG_IGN);
+	command_signals_get(&before);
+	assert_int_equal(sigismember(&before.ignored, SIGHUP), 1);
+	assert_int_equal(sigismember(&before.ignored, SIGTERM), 0);
+	/* what the tool does then */
+	sigaddset(&set, SIGTERM);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &set, NULL), 0);
+	quit = signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(command_start(&c, argv, &files, &before, &f), 0);
+	assert_int_equal(command_go(&c, argv[0], &f), 0);
+	assert_int_equal(waitid(P_PID, c.pid, &info, WEXITED | WNOWAIT), 0);
+	command_end(&c);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGQUIT, quit);
+	signal(SIGHUP, hup);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	assert_true(WIFEXITED(c.status));
+	assert_int_equal(WEXITSTATUS(c.status), 0);
 }
 
 /* Says when SIGTERM no longer ends it; the pipe's end tells when it is gone. */
@@ -171,7 +212,7 @@ static void deaf_to_sigterm(void **state)
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(dup2(fds[1], 9), 9);
 	close(fds[1]);
-	assert_int_equal(command_start(&c, argv, &files, &f), 0);
+	assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 	assert_int_equal(command_go(&c, argv[0], &f), 0);
 	close(9);
 	assert_int_equal(read(fds[0], &byte, 1), 1);
@@ -216,7 +257,7 @@ static void held(void **state)
 	{
 		char *const argv[] = {"touch", mark, NULL};
 
-		assert_int_equal(command_start(&c, argv, &files, &f), 0);
+		assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 		assert_int_equal(command_go_held(&c, argv[0], at_exec, told, &f), 0);
 	}
 	assert_int_equal(told[0], '.');
@@ -229,7 +270,7 @@ static void held(void **state)
 	{
 		char *const argv[] = {"/no/such/file", NULL};
 
-		assert_int_equal(command_start(&c, argv, &files, &f), 0);
+		assert_int_equal(command_start(&c, argv, &files, &signals, &f), 0);
 		assert_int_equal(command_go_held(&c, argv[0], at_exec, told, &f), -ENOENT);
 		command_end(&c);
 	}
@@ -245,6 +286,7 @@ int main(void)
 		cmocka_unit_test(exec_has_happened),
 		cmocka_unit_test(exec_fails),
 		cmocka_unit_test(signals_are_reset),
+		cmocka_unit_test(signals_are_inherited),
 		cmocka_unit_test(deaf_to_sigterm),
 		cmocka_unit_test(end_of_nothing),
 	};

@@ -217,6 +217,8 @@ static void goes_on_behind_earlier_runs(void **state)
 	put(at("again/97x.folded"), "");
 	put(at("again/.glitchrec-12.tmp"), "left by a killed run");
 	put(at("again/.glitchrec-x.tmp"), "not ours");
+	assert_int_equal(symlink("000041.folded", at("again/.glitchrec-13.tmp")), 0);
+	assert_int_equal(mkfifo(at("again/.glitchrec-14.tmp"), 0644), 0);
 	/* 0043 had no file; 44 is in a line that was torn; the other lines are none of ours */
 	put(at("again/index.jsonl"), "{\"type\":\"glitch\",\"number\":43,\"state\":\"ended\"}\n"
 				     "{\"type\":\"glitch\",\"number\":9,\"state\":\"ended\"}\n"
@@ -230,6 +232,8 @@ static void goes_on_behind_earlier_runs(void **state)
 	assert_int_equal(e.number, 45);
 	assert_false(exists("again/.glitchrec-12.tmp"));
 	assert_true(exists("again/.glitchrec-x.tmp"));
+	assert_true(exists("again/.glitchrec-13.tmp"));
+	assert_true(exists("again/.glitchrec-14.tmp"));
 	expect_file(at("again/000041.folded"), "old 1\n");
 	expect_file(at("again/000045.folded"), "new 1\n");
 	glitchdir_free(d);
