@@ -163,9 +163,9 @@ static void signals_are_reset(void **state)
 static void signals_are_inherited(void **state)
 {
 	char *const argv[] = {"sh", "-c",
-			      "exec grep -qzE "
-			      "'SigBlk:\t0000000000000200\n.*SigIgn:\t0000000000000001\n' "
-			      "/proc/self/status",
+			      "exec awk '/^SigBlk:/ { blocked = $2 } /^SigIgn:/ { ignored = $2 } "
+			      "END { exit blocked != \"0000000000000200\" || "
+			      "ignored != \"0000000000000001\" }' /proc/self/status",
 			      NULL};
 	struct command c = COMMAND_NONE;
 	struct command_signals before;
