@@ -111,6 +111,7 @@ static __always_inline void frame_notify(__u32 kind, __u32 cause, __u32 process)
 	n->kind = kind;
 	n->cause = cause;
 	n->process = process;
+	n->at_ns = bpf_ktime_get_ns();
 	n->has_stack = 0;
 	bpf_ringbuf_submit(n, 0);
 }
@@ -125,6 +126,7 @@ static __always_inline void frame_describe(struct frame_notice *n, const struct 
 	n->key = *key;
 	n->begin_ns = f->begin_ns;
 	n->end_ns = end_ns;
+	n->at_ns = end_ns ? end_ns : bpf_ktime_get_ns();
 	n->opener = opener;
 	n->process = f->process;
 	n->pid = f->pid;

@@ -152,6 +152,12 @@ static __always_inline struct gate_self gate_current(bool has_find_vma)
 	return self;
 }
 
+/* The run is on: see struct gate_control. */
+static __always_inline bool gate_armed(void)
+{
+	return *(volatile __u32 *)&gate_control.armed;
+}
+
 static __always_inline struct gate_stats *gate_stats_of(__u32 gate)
 {
 	return bpf_map_lookup_elem(&gate_stats, &gate);

@@ -48,7 +48,8 @@ static __always_inline void thread_gone(__u32 id, __u32 cause, bool all)
 	struct frame_key key = {.value = id};
 
 	/* A user function's: gate_undo() has told. */
-	if (!(cfg.info.flags & GATE_F_FRAME) && (all || !(cfg.info.flags & GATE_F_KERNEL)) &&
+	if (gate_armed() && !(cfg.info.flags & GATE_F_FRAME) &&
+	    (all || !(cfg.info.flags & GATE_F_KERNEL)) &&
 	    (frame_cfg.natural || frame_cfg.key == FRAME_BY_THREAD))
 		frame_thread_leave(id, cause | FRAME_WHOLE, bpf_ktime_get_ns());
 	if (frame_cfg.parks == FRAME_PARKS && all)
@@ -63,7 +64,7 @@ static __always_inline void process_gone(__u32 process, __u32 cause, bool all)
 {
 	__s64 *count;
 
-	if (!frame_outlives_threads())
+	if (!gate_armed() || !frame_outlives_threads())
 		return;
 	if ((cfg.info.flags & GATE_F_KERNEL) && (!all || !frame_cfg.key_of_process))
 		return;
@@ -445,7 +446,7 @@ int pass_frame(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* A frame (value, process, begin_ns) will never end, for a cause. */
+/* A frame (value, process, begin_ns) has ended, for a cause, at a time. */
 SEC("?raw_tp")
 int close_frame(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -453,6 +454,6 @@ int close_frame(struct bpf_raw_tracepoint_args *ctx)
 	struct frame *f = frame_entry(&key);
 
 	if (f && f->begin_ns == ctx->args[2])
-		frame_end(&key, (ctx->args[3] & 7) | FRAME_WHOLE, bpf_ktime_get_ns());
+		frame_end(&key, (ctx->args[3] & 7) | FRAME_WHOLE, ctx->args[4]);
 	return 0;
 }

@@ -29,7 +29,7 @@ __noinline int samplegate_begin(__u64 key)
 	struct gate_self self = gate_current(false);
 	struct gate_stats *st = gate_stats_of(0);
 
-	if (!st || !current_is_target())
+	if (!gate_armed() || !st || !current_is_target())
 		return 0;
 	gate_count(st->entries, 1);
 	return frame_thread_enter(self.id, self.process, key, bpf_ktime_get_ns()) ? 0 : -API_ENOSPC;
@@ -40,6 +40,8 @@ __noinline int samplegate_end(__u64 key)
 	struct frame_key mine = {.value = key};
 	struct gate_stats *st = gate_stats_of(0);
 
+	if (!gate_armed())
+		return 0;
 	if (frame_end(&mine, FRAME_ENDED, bpf_ktime_get_ns()))
 		return 0;
 	/* Whose begins are ignored may end as they like. */
@@ -54,6 +56,8 @@ __noinline int samplegate_glitch(__u64 key)
 	struct frame *f = frame_of(&mine);
 	struct frame_notice *n;
 
+	if (!gate_armed())
+		return 0;
 	if (!f)
 		return -API_ENOENT;
 	if (!frame_pass(key, 0, 0))

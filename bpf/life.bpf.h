@@ -67,6 +67,9 @@ int unwind_fork(struct bpf_raw_tracepoint_args *ctx)
 
 static __always_inline void recover_thread(__u32 id, enum gate_undo_cause cause, bool all)
 {
+	/* Its close may have come when nothing was counted any more. */
+	if (!gate_armed())
+		return;
 	for (__u32 i = 0; i < cfg.n_gates; i++) {
 		__u32 gate = loop_key(i);
 		struct gate_info *info = bpf_map_lookup_elem(&gate_infos, &gate);

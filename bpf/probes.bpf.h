@@ -31,7 +31,7 @@ static __always_inline struct gate_ref this_gate(void)
 
 static __always_inline bool may_pass(void)
 {
-	return *(volatile __u32 *)&gate_control.armed && (!cfg.test_targets || current_is_target());
+	return gate_armed() && (!cfg.test_targets || current_is_target());
 }
 
 static __always_inline int frame_open(struct pt_regs *ctx, bool has_find_vma)

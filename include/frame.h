@@ -158,6 +158,7 @@ struct frame_notice {
 	__u32 cause; /* enum frame_cause, of the last two */
 	struct frame_key key;
 	__u64 begin_ns, end_ns; /* end_ns 0: open */
+	__u64 at_ns;		/* when this came to pass */
 	__u32 opener, process;	/* initial pid namespace */
 	__u32 pid, tid;
 	__u32 begin_cpu, end_cpu;

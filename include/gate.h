@@ -108,8 +108,12 @@ struct gate_scope_open {
 struct gate_control {
 	__s64 openings; /* of map `openings`: threads inside; not counted if those are frames */
 	__s64 entries;	/* all entries, if they park */
-	__u32 armed;	/* every probe is attached; until then nothing passes, so that no close is
-			   seen whose opening was not */
+	/*
+	 * Every probe is attached and every event samples: until then nothing passes, so that no
+	 * close is seen whose opening was not, and nothing is judged of which no sample was taken.
+	 * 0 again from the run's end on, which is what is still open is judged by.
+	 */
+	__u32 armed;
 	__u32 pad;
 };
 

@@ -86,6 +86,8 @@ extern int samplegate_leave(struct bpf_perf_event_data *ctx, int wanted);
  * itself; without --threshold this is the only way.
  *
  * samplegate_end(): it ends. 0, or -ENOENT, which is counted as unbalanced.
+ *
+ * Before sampling begins, and after it has ended, all three do nothing and return 0.
  */
 extern int samplegate_begin(__u64 key);
 extern int samplegate_glitch(__u64 key);

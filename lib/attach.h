@@ -127,6 +127,12 @@ uint64_t attach_typical_ns(const struct gate_stats *st);
 struct bpf_object *attach_main(const struct attach *a);
 
 /*
+ * From here on the gates' programs work. To be called when everything is attached and samples are
+ * taken: what begins before that is not counted. 0 or a negative errno.
+ */
+int attach_arm(const struct attach *a);
+
+/*
  * From here on the gates' programs do nothing. To be called before the counts are read and the
  * gates detached: that takes a while, in which the ends would go on when the begins are gone. 0 or
  * a negative errno.

@@ -197,11 +197,11 @@ int frames_pass(struct frames *fr, const struct frame_key *key, uint64_t begin_n
 }
 
 int frames_close(struct frames *fr, const struct frame_key *key, uint64_t begin_ns,
-		 enum frame_cause cause)
+		 enum frame_cause cause, uint64_t end_ns)
 {
-	const uint64_t args[] = {key->value, key->process, begin_ns, cause};
+	const uint64_t args[] = {key->value, key->process, begin_ns, cause, end_ns};
 
-	return attach_run(fr->attach, "close_frame", args, 4);
+	return attach_run(fr->attach, "close_frame", args, 5);
 }
 
 int frames_counts(const struct frames *fr, struct frame_counts *out)

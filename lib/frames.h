@@ -55,9 +55,9 @@ void frames_want_notice(struct frames *fr, bool want);
 
 /* The deadline of a frame has passed. */
 int frames_pass(struct frames *fr, const struct frame_key *key, uint64_t begin_ns);
-/* It will never end, for a cause: enum frame_cause. */
+/* It ended at end_ns without its end point, for a cause: enum frame_cause. */
 int frames_close(struct frames *fr, const struct frame_key *key, uint64_t begin_ns,
-		 enum frame_cause cause);
+		 enum frame_cause cause, uint64_t end_ns);
 
 int frames_counts(const struct frames *fr, struct frame_counts *out);
 

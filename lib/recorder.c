@@ -61,7 +61,7 @@ struct recorder {
 	bool watching;
 	uint64_t look_ns, next_look_ns;
 
-	uint64_t started_ns, stopped_ns, baseline_ns, lost;
+	uint64_t stopped_ns, baseline_ns, lost;
 	uint64_t paced_ns; /* nothing is written before */
 	int err;	   /* of a callback */
 };
@@ -263,9 +263,10 @@ int recorder_start(struct recorder *r, struct failure *f)
 {
 	int err = session_start(r->session, f);
 
-	r->started_ns = r->next_look_ns = clock_now_ns();
-	/* What began while probes were attached gave no notice. */
+	r->next_look_ns = clock_now_ns();
+	/* What has begun since gave no notice. */
 	r->watching = r->look_ns;
+	reports_recorded(r->reports, session_armed_ns(r->session), UINT64_MAX);
 	return err;
 }
 
@@ -349,15 +350,17 @@ static void notice_open(struct recorder *r, const struct frame_key *key, const s
 
 struct gone {
 	struct recorder *r;
-	uint32_t process, cause;
+	const struct frame_notice *notice;
 };
 
 static int close_if_gone(const struct frame_key *key, const struct frame *f, void *arg)
 {
 	const struct gone *gone = arg;
+	const struct frame_notice *n = gone->notice;
 
-	if (f->process == gone->process)
-		frames_close(gone->r->frames, key, f->begin_ns, gone->cause);
+	/* Its number may be another's by now. */
+	if (f->process == n->process && f->begin_ns <= n->at_ns)
+		frames_close(gone->r->frames, key, f->begin_ns, n->cause, n->at_ns);
 	return 0;
 }
 
@@ -369,7 +372,7 @@ static int on_notice(const struct frame_notice *n, void *arg)
 
 	switch (n->kind) {
 	case FRAME_NOTICE_PROCESS_GONE: {
-		struct gone gone = {.r = r, .process = n->process, .cause = n->cause};
+		struct gone gone = {.r = r, .notice = n};
 
 		frames_each(r->frames, close_if_gone, &gone);
 		return 0;
@@ -386,7 +389,7 @@ static int on_notice(const struct frame_notice *n, void *arg)
 	if (!report)
 		return -ENOMEM;
 	if (!report->deadline_ns)
-		report->deadline_ns = n->kind == FRAME_NOTICE_DEADLINE ? clock_now_ns()
+		report->deadline_ns = n->kind == FRAME_NOTICE_DEADLINE ? n->at_ns
 				      : threshold		       ? n->begin_ns + threshold
 								       : n->end_ns;
 	report->notice = *n;
@@ -415,8 +418,9 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 	 */
 	if (max_open && look->now - f->begin_ns > max_open &&
 	    !(r->opts.plan->gates[0].info.flags & GATE_F_FRAME))
-		return frames_close(r->frames, key, f->begin_ns, FRAME_FORCED) == -ENOMEM ? -ENOMEM
-											  : 0;
+		return frames_close(r->frames, key, f->begin_ns, FRAME_FORCED, look->now) == -ENOMEM
+			       ? -ENOMEM
+			       : 0;
 	if (!threshold || look->now - f->begin_ns <= threshold)
 		return 0;
 	if ((r->opts.glitch->mode & GLITCH_MODE_ARM) && f->passed_ns != f->begin_ns)
@@ -619,7 +623,7 @@ static uint64_t drop_done(struct recorder *r)
 static int write_due(struct recorder *r, bool last, bool *wrote, uint64_t *next_ns,
 		     struct failure *f)
 {
-	uint64_t now = clock_now_ns(), due_ns;
+	uint64_t now = last ? r->stopped_ns : clock_now_ns(), due_ns;
 	size_t n = r->n_open, n_written = 0;
 	struct flight *snapshot;
 	int err = read_due(r, now, last, &snapshot, f);
@@ -714,6 +718,8 @@ static int look_at_last(const struct frame_key *key, const struct frame *f, void
 	struct recorder *r = look->r;
 	uint64_t threshold = r->opts.glitch->threshold_ns;
 
+	if (look->now < f->begin_ns)
+		return 0;
 	if (f->passed_ns == f->begin_ns || (threshold && look->now - f->begin_ns > threshold))
 		notice_open(r, key, f, look->now);
 	return r->err;
@@ -730,8 +736,10 @@ int recorder_stop(struct recorder *r, struct failure *f)
 		return err;
 	if (r->opts.object)
 		objectfile_detach(r->opts.object);
-	look = (struct look){.r = r, .now = clock_now_ns()};
-	r->stopped_ns = look.now;
+	/* The end of all that is still open: later ends were not seen. */
+	r->stopped_ns = session_stopped_ns(r->session);
+	reports_recorded(r->reports, session_armed_ns(r->session), r->stopped_ns);
+	look = (struct look){.r = r, .now = r->stopped_ns};
 	r->err = frames_notices(r->frames, on_notice, r);
 	if (!r->err && frames_each(r->frames, look_at_last, &look) < 0 && !r->err)
 		r->err = -EIO;
@@ -748,7 +756,8 @@ int recorder_finish(struct recorder *r, struct glitch_account *ga, struct failur
 {
 	struct frame_counts c = {};
 	struct gate_stats st = {};
-	struct glitchlog_sums sums = {.begin_ns = r->started_ns, .end_ns = r->stopped_ns};
+	struct glitchlog_sums sums = {.begin_ns = session_armed_ns(r->session),
+				      .end_ns = r->stopped_ns};
 	struct attach *a = session_attachment(r->session);
 	int err = frames_counts(r->frames, &c);
 

@@ -57,6 +57,7 @@ struct reports {
 	const struct report_file *growing; /* NULL, or what its file has is left out */
 	struct spans fast_times;
 
+	uint64_t began_ns, ended_ns; /* the recording */
 	uint64_t baseline_until_ns;
 	uint64_t n_saved_samples, incomplete, unfinished;
 	uint64_t glitch_samples, glitch_ns, baseline_samples, baseline_ns, baseline_frames;
@@ -71,6 +72,7 @@ int reports_new(const struct reports_opts *opts, struct reports **out)
 	if (!rs)
 		return -ENOMEM;
 	rs->opts = *opts;
+	rs->ended_ns = UINT64_MAX;
 	rs->slow = stacksum_new(glitchdir_sum_bytes(opts->glitch->max_disk_bytes));
 	rs->fast = stacksum_new(glitchdir_sum_bytes(opts->glitch->max_disk_bytes));
 	rs->by_cpu = calloc(opts->n_cpus, sizeof(*rs->by_cpu));
@@ -106,14 +108,28 @@ static uint64_t minus(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+static uint64_t window_begin(const struct reports *rs, const struct report *r)
+{
+	uint64_t ns = minus(r->notice.begin_ns, rs->opts.glitch->pre_ns);
+
+	return ns < rs->began_ns ? rs->began_ns : ns;
+}
+
+void reports_recorded(struct reports *rs, uint64_t began_ns, uint64_t ended_ns)
+{
+	rs->began_ns = began_ns;
+	rs->ended_ns = ended_ns;
+}
+
 void reports_window(const struct reports *rs, const struct report *r, uint64_t now_ns,
 		    uint64_t *from_ns, uint64_t *to_ns)
 {
 	const struct glitch_opts *o = rs->opts.glitch;
 
-	*from_ns = o->mode & GLITCH_MODE_FLIGHT ? minus(r->notice.begin_ns, o->pre_ns)
-						: r->deadline_ns;
+	*from_ns = o->mode & GLITCH_MODE_FLIGHT ? window_begin(rs, r) : r->deadline_ns;
 	*to_ns = r->notice.end_ns ? r->notice.end_ns + o->post_ns : now_ns;
+	if (*to_ns > rs->ended_ns)
+		*to_ns = rs->ended_ns;
 }
 
 static struct glitch_window window_of(const struct reports *rs, const struct report *r, int mode,

@@ -57,6 +57,11 @@ struct reports_opts {
 int reports_new(const struct reports_opts *opts, struct reports **out);
 void reports_free(struct reports *rs);
 
+/*
+ * When the recording began and ended, UINT64_MAX while it goes on: windows do not reach beyond it.
+ */
+void reports_recorded(struct reports *rs, uint64_t began_ns, uint64_t ended_ns);
+
 /* The window that a report wants to see, now that it is now_ns. */
 void reports_window(const struct reports *rs, const struct report *r, uint64_t now_ns,
 		    uint64_t *from_ns, uint64_t *to_ns);

@@ -70,7 +70,7 @@ struct session {
 	uint64_t late;
 	uint64_t trials_ns; /* when to look at jumps on trial; 0: there are none */
 	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns, settled_ns, rest_until_ns;
-	uint64_t started_ns, stopped_ns;
+	uint64_t started_ns, armed_ns, stopped_ns;
 	int sink_err, raw_err;
 
 	/* throttling, told by the side band */
@@ -506,15 +506,18 @@ struct bpf_object *session_object(const struct session *s)
 
 int session_start(struct session *s, struct failure *f)
 {
+	int err;
+
 	s->started_ns = clock_now_ns();
 	s->sampling = true;
 	for (size_t i = 0; i < s->plan->n_cpus; i++) {
-		int err = sample_cpu(s, s->plan->cpus[i], f);
-
+		err = sample_cpu(s, s->plan->cpus[i], f);
 		if (err)
 			return err;
 	}
-	return 0;
+	s->armed_ns = clock_now_ns();
+	err = attach_arm(s->attach);
+	return err ? failure_set(f, EXIT_RUN, err, "cannot open the gates: %s", strerror(-err)) : 0;
 }
 
 static int push(const struct ring_event *ev, void *arg)
@@ -776,6 +779,11 @@ int session_stop(struct session *s, struct failure *f)
 	for (size_t i = 0; i < (size_t)s->n_cpus * s->plan->n_events; i++)
 		if (s->events[i].sample)
 			perfev_disable(s->events[i].fd);
+	/*
+	 * What is open by now is judged by this time. What is closed until the gates are shut has
+	 * its own, so this one is taken first: the other way round a close could be missed that
+	 * came before it.
+	 */
 	s->stopped_ns = clock_now_ns();
 	attach_disarm(s->attach);
 	s->sampling = false;
@@ -795,6 +803,16 @@ int session_stop(struct session *s, struct failure *f)
 		if (s->throttled_since[i] && s->stopped_ns > s->throttled_since[i])
 			s->throttled_ns += s->stopped_ns - s->throttled_since[i];
 	return err;
+}
+
+uint64_t session_armed_ns(const struct session *s)
+{
+	return s->armed_ns;
+}
+
+uint64_t session_stopped_ns(const struct session *s)
+{
+	return s->stopped_ns;
 }
 
 /* ---- account ---- */

@@ -81,7 +81,7 @@ struct bpf_object *session_object(const struct session *s);
 /* After session_attach(): a user's handler decides, see attach_handler(). */
 int session_handler(struct session *s, struct objectfile *object, struct failure *f);
 
-/* Begins sampling. */
+/* Begins sampling, and after that lets the gates open. */
 int session_start(struct session *s, struct failure *f);
 
 enum session_state {
@@ -109,6 +109,13 @@ bool session_flight(const struct session *s, uint32_t cpu, struct flight_ring *o
 
 /* Ends sampling, reads all counts, detaches, and hands out the last events. */
 int session_stop(struct session *s, struct failure *f);
+
+/*
+ * Between these two times, of CLOCK_MONOTONIC, all CPUs were sampled and the gates worked; what was
+ * open at the second is judged by it. After session_start() and session_stop().
+ */
+uint64_t session_armed_ns(const struct session *s);
+uint64_t session_stopped_ns(const struct session *s);
 
 /* After session_stop(): fills in the counted parts of *a. The arrays belong to the session. */
 void session_account(struct session *s, struct account *a);

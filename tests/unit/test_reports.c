@@ -272,6 +272,15 @@ static void windows(void **state)
 	t->o.pre_ns = 6000;
 	reports_window(t->rs, &r, NOW, &from, &to);
 	assert_int_equal(from, 0);
+	/* nor beyond the recording */
+	reports_recorded(t->rs, 4900, UINT64_MAX);
+	reports_window(t->rs, &r, NOW, &from, &to);
+	assert_int_equal(from, 4900);
+	assert_int_equal(to, NOW);
+	r.notice.end_ns = 9000;
+	reports_recorded(t->rs, 4900, 9050);
+	reports_window(t->rs, &r, NOW, &from, &to);
+	assert_int_equal(to, 9050);
 	t->o.mode = GLITCH_MODE_ARM;
 	reports_window(t->rs, &r, NOW, &from, &to);
 	assert_int_equal(from, 6000);

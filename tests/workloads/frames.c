@@ -10,6 +10,8 @@
  * - hang: one frame asleep in slumber() for -t milliseconds
  * - fast: frames of a millisecond for -t milliseconds
  * - many: frames of 12 ms, 60 a second, for -t milliseconds
+ * - steady: requests of 4 ms, one after the other, by turns of seven numbers; in each frame() for
+ *   3 ms, then nanosleep(). Until -t milliseconds are over or SIGTERM comes.
  * - exit: a request begun by a process that then ends
  * - collide: one request, begun and ended by threads on two CPUs at the same time, again and again
  * - crowd: the same, after 20,011 others that were begun and ended once
@@ -27,6 +29,7 @@
 #define N_MEETINGS   5003
 
 static bool done;
+static volatile sig_atomic_t stopped;
 
 /* Of real time: the length of the frame is what matters. */
 static void spend(uint64_t ns)
@@ -302,6 +305,34 @@ static void repeat(uint64_t frame_ns, uint64_t pause_ns, uint64_t total_ms)
 	printf("frames=%d\n", n);
 }
 
+static void on_term(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+static void steady(uint64_t total_ms)
+{
+	static struct entry all[100000];
+	uint64_t until = wl_now_ns() + total_ms * NS_PER_MS, n = 0;
+
+	signal(SIGTERM, on_term);
+	while (!stopped && wl_now_ns() < until && n < 100000) {
+		struct entry end, inner = {.culprit = -1, .ns = 3 * NS_PER_MS};
+		uint64_t id = 100 + n % 7;
+
+		all[n].culprit = -1;
+		begin_request(id, &all[n]);
+		frame(&inner);
+		wl_sleep_ns(NS_PER_MS);
+		end_request(id, &end);
+		all[n++].end_ns = wl_now_ns();
+	}
+	for (uint64_t i = 0; i < n; i++)
+		print(&all[i], (int)i);
+	printf("requests=%" PRIu64 "\n", n);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t ms = 2000;
@@ -309,7 +340,7 @@ int main(int argc, char **argv)
 	struct wl wl;
 	int opt;
 
-	wl_init(&wl, "[-t MS] mix|handoff|hang|fast|many|exit|collide|crowd|meet");
+	wl_init(&wl, "[-t MS] mix|handoff|hang|fast|many|steady|exit|collide|crowd|meet");
 	while ((opt = getopt(argc, argv, WL_OPTS "t:")) != -1) {
 		if (opt == 't')
 			ms = wl_number(opt, optarg, 1, 100000);
@@ -334,6 +365,8 @@ int main(int argc, char **argv)
 		repeat(NS_PER_MS, NS_PER_MS, ms);
 	} else if (!strcmp(mode, "many")) {
 		repeat(12 * NS_PER_MS, 4 * NS_PER_MS, ms);
+	} else if (!strcmp(mode, "steady")) {
+		steady(ms);
 	} else if (!strcmp(mode, "exit")) {
 		begin_request(7, &requests[0]);
 		wl_sleep_ns(ms * NS_PER_MS);
