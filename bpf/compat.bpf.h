@@ -29,6 +29,9 @@
 		value;                                   \
 	})
 
+#ifndef PF_EXITING
+#define PF_EXITING 0x00000004
+#endif
 #ifndef PF_KTHREAD
 #define PF_KTHREAD 0x00200000
 #endif
@@ -97,6 +100,12 @@ static __always_inline void compat_current_comm(struct task_struct *task, char *
 	} else {
 		bpf_get_current_comm(to, 16);
 	}
+}
+
+/* It has begun to end. */
+static __always_inline bool compat_is_exiting(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, flags) & PF_EXITING;
 }
 
 /* Where the initial stack of its process began, and how many pages grow down. */

@@ -423,8 +423,11 @@ GLOBAL_FN int frame_thread_leave(__u32 id, __u32 how, __u64 now)
 static __always_inline void frame_gate_begin(struct gate_opening *op, const struct gate_self *self,
 					     __u64 now)
 {
-	struct frame *f = &((struct frame_opening *)op)->frame;
+	struct frame_opening *o = (struct frame_opening *)op;
+	struct frame *f = &o->frame;
 
+	o->seen_ns = now;
+	o->off = 0;
 	if (frame_cfg.parks == FRAME_PARKS_INSIDE && f->depth <= 0) {
 		frame_fill(f, self->task, self->id, self->process, now);
 		frame_set_open(f);
@@ -444,6 +447,20 @@ static __always_inline void frame_gate_end(struct gate_opening *op, __u32 id, __
 	    frame_cfg.parks != FRAME_PARKS_INSIDE ||
 	    !frame_end_short(&((struct frame_opening *)op)->frame, &key, now))
 		frame_thread_leave(id, cause, now);
+}
+
+/* Of a function that is gone: no glitch comes from the time that it took to find out. */
+static __always_inline __u64 frame_gate_last_seen(struct gate_opening *op, __u64 now)
+{
+	__u64 seen = ((struct frame_opening *)op)->seen_ns;
+
+	return seen < now ? seen : now;
+}
+
+/* When its function was last there: while its thread is off the CPU, nothing changes. */
+static __always_inline __u64 frame_seen_until(const struct frame_opening *o, __u64 now)
+{
+	return *(volatile __u32 *)&o->off ? now : *(volatile __u64 *)&o->seen_ns;
 }
 
 /* ---- off the CPU ---- */

@@ -188,8 +188,8 @@ static __always_inline void gate_restart(const struct gate_ref *g, struct gate_s
 	gate_count(st->recovered[GATE_RECOVERED_UNWOUND], op->live);
 	if (op->levels > 1)
 		gate_levels_forget(g->gate, self->id, op->levels);
-	gate_end(g, st, op, self->id, op->process, op->cpu, op->opened_ns, fresh->opened_ns,
-		 GATE_END_UNWOUND);
+	gate_end(g, st, op, self->id, op->process, op->cpu, op->opened_ns,
+		 gate_frame_last_seen(op, fresh->opened_ns), GATE_END_UNWOUND);
 	*op = *fresh;
 	op->busy = 1;
 	gate_begin(g, st, self, op, fresh->cpu, fresh->opened_ns);
@@ -289,7 +289,10 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 	/* Coroutines' stacks can't be told apart: each may be another. */
 	if (fresh.stack != op->stack || fresh.stack == GATE_STACK_OTHER)
 		op->mixed = 1;
-	/* An entry at or above a saved stack pointer of this stack: that one's frame is gone. */
+	/*
+	 * An entry at or above a saved stack pointer of this stack: that one's frame is gone. One
+	 * below it says nothing, but the place may.
+	 */
 	if (op->mixed) {
 		__u32 same = gate_level_find(g->gate, self->id, op->levels, sp, 0);
 
@@ -302,7 +305,8 @@ static __always_inline void gate_enter(const struct gate_ref *g, const struct ga
 			op->live--;
 			gate_count(st->recovered[GATE_RECOVERED_UNWOUND], 1);
 		}
-	} else if (op->sp == sp || (op->sp < sp && fresh.stack != GATE_STACK_OTHER)) {
+	} else if (op->sp == sp || (fresh.stack != GATE_STACK_OTHER &&
+				    (op->sp < sp || gate_slot_changed(op->sp, op->ra)))) {
 		gate_restart(g, st, self, op, &fresh);
 		goto out;
 	} else if (fresh.stack != GATE_STACK_OTHER ||
@@ -441,8 +445,11 @@ out:
 	op->busy = 0;
 	if (!op->live) {
 		__u32 n = op->levels, cause = found ? GATE_END_CLOSED : GATE_END_UNWOUND;
+		__u64 now = bpf_ktime_get_ns();
 
-		if (gate_remove(g, st, self->id, op, bpf_ktime_get_ns(), cause) && n > 1)
+		if (!found)
+			now = gate_frame_last_seen(op, now);
+		if (gate_remove(g, st, self->id, op, now, cause) && n > 1)
 			gate_levels_forget(g->gate, self->id, n);
 	}
 	if (!found)
@@ -480,10 +487,14 @@ GLOBAL_FN int gate_undo(__u32 gate, __u32 id, __u32 cause)
 	struct gate_stats *st = gate_stats_of(gate);
 	struct gate_ref g;
 	__u32 live, n;
+	__u64 now;
 
 	if (!info || !op || !st)
 		return 0;
 	gate_ref_of(gate, info, &g);
+	now = bpf_ktime_get_ns();
+	if (cause == GATE_UNDO_UNWOUND)
+		now = gate_frame_last_seen(op, now);
 	live = op->live;
 	n = op->levels;
 	if (GATE_PARKS) {
@@ -491,12 +502,12 @@ GLOBAL_FN int gate_undo(__u32 gate, __u32 id, __u32 cause)
 
 		/* A thread that goes on has use for it. */
 		if (inside)
-			gate_remove(&g, st, id, op, bpf_ktime_get_ns(), cause & 7);
+			gate_remove(&g, st, id, op, now, cause & 7);
 		if (cause != GATE_UNDO_UNWOUND)
 			gate_forget(&key);
 		if (!inside)
 			return 0;
-	} else if (!gate_remove(&g, st, id, op, bpf_ktime_get_ns(), cause & 7)) {
+	} else if (!gate_remove(&g, st, id, op, now, cause & 7)) {
 		return 0;
 	}
 	if (cause == GATE_UNDO_FORCED)

@@ -24,6 +24,11 @@
 #define gate_frame_end(op, id, cause, now) ((void)0)
 #endif
 
+/* For such a tool, too: when op's function was last there, now that it is found to be gone. */
+#ifndef gate_frame_last_seen
+#define gate_frame_last_seen(op, now) (now)
+#endif
+
 /*
  * Whether a thread's entry of `openings` is kept from one opening to the next, where inserting and
  * deleting would take most of a point's time. Only where nobody but the thread itself ends its

@@ -23,9 +23,11 @@ static __always_inline void frame_gate_begin(struct gate_opening *op, const stru
 					     __u64 now);
 static __always_inline void frame_gate_end(struct gate_opening *op, __u32 id, __u32 cause,
 					   __u64 now);
+static __always_inline __u64 frame_gate_last_seen(struct gate_opening *op, __u64 now);
 
 #define gate_frame_begin(op, self, now)	   frame_gate_begin(op, self, now)
 #define gate_frame_end(op, id, cause, now) frame_gate_end(op, id, cause, now)
+#define gate_frame_last_seen(op, now)	   frame_gate_last_seen(op, now)
 #define gate_entry			   frame_opening
 #define GATE_PARKS			   frame_cfg.parks
 #define GATE_MAX_PARKED			   FRAME_MAX_PARKED
@@ -89,6 +91,48 @@ static __always_inline void process_gone(__u32 process, __u32 cause, bool all)
 #include "life.bpf.h"
 #include "stack.bpf.h"
 #include "emit.bpf.h"
+
+/* ---- calls of a function that are seen, or seen to be over ---- */
+
+/* The call of the frame's function that a thread is inside of. */
+static __always_inline struct frame_opening *call_of(__u32 id)
+{
+	struct gate_key key = {.id = id};
+	struct frame_opening *o;
+
+	if (!(cfg.info.flags & GATE_F_FRAME))
+		return NULL;
+	o = bpf_map_lookup_elem(&openings, &key);
+	return o && o->opening.live ? o : NULL;
+}
+
+/* Where its return address is, if nobody is changing that; 0: not known. */
+static __always_inline __u64 call_place(const struct frame_opening *o)
+{
+	return o && !o->opening.busy && !o->opening.mixed ? o->opening.sp : 0;
+}
+
+static __always_inline void call_seen(struct frame_opening *o, __u64 now, bool off)
+{
+	if (!o)
+		return;
+	o->seen_ns = now;
+	barrier();
+	o->off = off;
+}
+
+/*
+ * The stack of the current thread, which is inside a call as far as its opening goes, has been
+ * walked: that knows better. What is on a stale place of the stack may still be what was there.
+ */
+static __always_inline void call_walked(__u32 id, struct frame_opening *o, __u32 caller, __u64 now,
+					bool off)
+{
+	if (o && call_place(o) && stack_call_is_over(caller))
+		gate_undo(0, id, GATE_UNDO_UNWOUND);
+	else
+		call_seen(o, now, off);
+}
 
 /* ---- points without a stack pointer ---- */
 
@@ -263,18 +307,24 @@ struct frame_scan {
 	__u64 oldest; /* begin of the oldest frame whose deadline has not passed */
 };
 
-static long scan_frame(struct bpf_map *map, struct frame_key *key, struct frame *f,
-		       struct frame_scan *scan)
+static __always_inline long scan_until(struct frame_key *key, struct frame *f, __u64 until,
+				       struct frame_scan *scan)
 {
 	__u64 begin = f->begin_ns;
 
 	if (frame_has_passed(f) || *(volatile __s64 *)&f->depth <= 0)
 		return 0;
-	if (begin + frame_cfg.threshold_ns < scan->now)
+	if (begin + frame_cfg.threshold_ns < until)
 		frame_pass(key->value, key->process, begin);
 	else if (begin < scan->oldest)
 		scan->oldest = begin;
 	return 0;
+}
+
+static long scan_frame(struct bpf_map *map, struct frame_key *key, struct frame *f,
+		       struct frame_scan *scan)
+{
+	return scan_until(key, f, scan->now, scan);
 }
 
 static long scan_opening(struct bpf_map *map, struct gate_key *key, struct frame_opening *o,
@@ -282,7 +332,7 @@ static long scan_opening(struct bpf_map *map, struct gate_key *key, struct frame
 {
 	struct frame_key frame = {.value = key->id};
 
-	return scan_frame(map, &frame, &o->frame, scan);
+	return scan_until(&frame, &o->frame, frame_seen_until(o, scan->now), scan);
 }
 
 /*
@@ -307,6 +357,7 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 {
 	struct tick_counters *c = loss_counters();
 	__u64 head_bytes = sizeof(struct sample_record) + 8, bytes, *gates, user_sp = 0;
+	struct frame_opening *call = NULL;
 	struct sample_record *rec;
 	struct gate_self self;
 	bool user_mode, armed;
@@ -324,18 +375,24 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 	self = gate_current(has_find_vma);
 	/* Finds out that a function was left without notice. */
 	if ((cfg.info.flags & GATE_F_FRAME) && frame_any_open()) {
+		__u32 state;
+
 		if (user_mode)
 			user_sp = ctx->sp;
 		if (has_find_vma)
-			gate_check_vma(0, self.id, self.process, user_sp, cfg.max_open_ns);
+			state = gate_check_vma(0, self.id, self.process, user_sp, cfg.max_open_ns);
 		else
-			gate_check_plain(0, self.id, self.process, user_sp, cfg.max_open_ns);
+			state = gate_check_plain(0, self.id, self.process, user_sp,
+						 cfg.max_open_ns);
+		if (state & GATE_INSIDE)
+			call = call_of(self.id);
 	}
 	/* Kernels with bpf_find_vma() have bpf_for_each_map_elem(); elsewhere user space looks. */
 	if (has_find_vma && frame_cfg.watch_arm)
 		scan_frames(bpf_ktime_get_ns());
 	armed = *(volatile __s64 *)&frame_control.passed > 0;
 	if (!frame_cfg.keep_all && !armed) {
+		call_seen(call, bpf_ktime_get_ns(), false);
 		c->outside++;
 		return 0;
 	}
@@ -357,10 +414,13 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 		.kernel_frames = cfg.kernel_frames,
 		.user_frames = cfg.user_frames,
 		.skip = cfg.stack_skip,
+		.watch_at = call_place(call),
 		.caller = UNWIND_BY_TICK,
 	};
 
 	bytes = stack_capture(ctx, wish, rec, head_bytes);
+	if (call)
+		call_walked(self.id, call, UNWIND_BY_TICK, bpf_ktime_get_ns(), false);
 	if (emit_record(ctx, rec, bytes))
 		c->lost_ring++;
 	else
@@ -386,15 +446,27 @@ int sample_vma(struct compat_sample_ctx *ctx)
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, __u64 now)
 {
 	__u32 id = BPF_CORE_READ(prev, pid);
-	struct frame *f = id ? frame_begun_by(id) : NULL;
-	struct frame_block *b;
+	struct frame_opening *call = NULL;
+	struct frame_block *b = NULL;
 	struct frame_stack *to;
+	struct frame *f;
 
-	if (!f)
+	if (!id)
 		return;
-	b = frame_block_begin(id, f, now);
-	if (!b)
+	/* What ends a thread has its own cause. */
+	if (!compat_is_exiting(prev))
+		call = call_of(id);
+	/* The run queue is locked: so without bpf_find_vma(), which takes a lock. */
+	if (call &&
+	    !(gate_check_plain(0, id, BPF_CORE_READ(prev, tgid), 0, cfg.max_open_ns) & GATE_INSIDE))
+		call = NULL;
+	f = frame_begun_by(id);
+	if (f)
+		b = frame_block_begin(id, f, now);
+	if (!b) {
+		call_seen(call, now, true);
 		return;
+	}
 	to = b->newest & 1 ? &b->stacks[1] : &b->stacks[0];
 	to->rec.time_ns = now;
 	to->rec.pid = f->pid;
@@ -408,27 +480,37 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, __u6
 	struct stack_wish wish = {
 		.kernel_frames = FRAME_STACK_FRAMES,
 		.user_frames = FRAME_STACK_FRAMES,
+		.watch_at = call_place(call),
 		.caller = UNWIND_BY_SWITCH,
 	};
 
 	stack_capture(ctx, wish, &to->rec, sizeof(to->rec));
+	if (call)
+		call_walked(id, call, UNWIND_BY_SWITCH, now, true);
 }
 
-/* Arguments: whether preempted, the thread that leaves, the one that comes. */
+/*
+ * Arguments: whether preempted, the thread that leaves, which is the current one still, and the one
+ * that comes.
+ */
 SEC("?raw_tp/sched_switch")
 int on_switch(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *prev, *next;
+	struct frame_opening *call;
 	struct frame *f;
 	__u64 now;
 	__u32 id;
 
-	if (!frame_any_open())
+	if (!gate_armed() || !frame_any_open())
 		return 0;
 	prev = (void *)ctx->args[1];
 	next = (void *)ctx->args[2];
 	now = bpf_ktime_get_ns();
 	id = BPF_CORE_READ(next, pid);
+	call = id ? call_of(id) : NULL;
+	if (call && call->off)
+		call_seen(call, now, false);
 	f = id ? frame_begun_by(id) : NULL;
 	if (f)
 		frame_block_end(id, f, now);

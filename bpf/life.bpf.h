@@ -79,6 +79,33 @@ static __always_inline void recover_thread(__u32 id, enum gate_undo_cause cause,
 	}
 }
 
+/*
+ * Functions that were left without their return are found out where their thread leaves the CPU,
+ * too: asleep, it has no samples. Current is the thread that leaves. The run queue is locked: so
+ * without bpf_find_vma(), which takes a lock.
+ */
+SEC("?raw_tp/sched_switch")
+int gone_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct gate_self self;
+
+	if (!gate_armed() || *(volatile __s64 *)&gate_control.openings <= 0)
+		return 0;
+	self = gate_current(false);
+	/* What ends a thread has its own cause. */
+	if (!self.process || compat_is_exiting(self.task))
+		return 0;
+	for (__u32 i = 0; i < cfg.n_gates; i++) {
+		__u32 gate = loop_key(i);
+		struct gate_key key = {.gate = gate, .id = self.id};
+		struct gate_opening *op = bpf_map_lookup_elem(&openings, &key);
+
+		if (op && op->sp)
+			gate_check_plain(gate, self.id, self.process, 0, 0);
+	}
+	return 0;
+}
+
 /* exec: the image with the function is gone; what ends in the kernel goes on. */
 SEC("?raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)

@@ -13,6 +13,7 @@ struct stack_wish {
 	bool user_mode;			  /* the tick hit user mode */
 	__u32 kernel_frames, user_frames; /* at most so many; 0: none */
 	__u32 skip; /* 1: the event itself asks for call chains, which begin with a mark; else 0 */
+	__u64 watch_at; /* where a call's return address was: is it there still? 0: don't ask */
 	__u32 caller; /* UNWIND_BY_TICK, or UNWIND_BY_SWITCH, where there are no registers in ctx */
 };
 
@@ -62,6 +63,8 @@ static __always_inline __u64 stack_unwind(void *ctx, const struct stack_wish *wi
 
 	if (!w)
 		return 0;
+	w->watch_at = wish->watch_at;
+	w->passed = 0;
 	if (wish->caller == UNWIND_BY_TICK && wish->user_mode)
 		stack_regs(ctx, w->raw);
 	stop = unwind_walk(wish->caller, rec->pid, !wish->user_mode, wish->user_frames);
@@ -81,6 +84,20 @@ static __always_inline __u64 stack_unwind(void *ctx, const struct stack_wish *wi
 	if (w->stop == UNWIND_STOP_DEPTH)
 		rec->flags |= SAMPLE_F_USER_CUT;
 	return bytes + 8 * UNWIND_TAIL_WORDS;
+}
+
+/*
+ * Whether the stack that was captured last by that caller shows that the call whose return address
+ * was at wish.watch_at is over: the walk has come by, to the end, and found another frame there.
+ */
+static __always_inline bool stack_call_is_over(__u32 caller)
+{
+	struct unwind_walker *w;
+
+	if (!cfg.unwind)
+		return false;
+	w = unwind_walker_of(caller);
+	return w && w->passed && (w->stop == UNWIND_STOP_ROOT || w->stop == UNWIND_STOP_DEPTH);
 }
 
 /*

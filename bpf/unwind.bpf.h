@@ -82,6 +82,7 @@ struct unwind_walker {
 	__u64 window[UNWIND_WINDOW_WORDS];
 	__u64 bases[8];		 /* by enum unwind_at: what an offset counts from */
 	__u64 ra_at;		 /* where pc was read */
+	__u64 watch_at;		 /* a place on the stack: is it that of a return address? 0: none */
 	struct unwind_span span; /* the one that pc was last found in */
 	struct unwind_proc proc;
 	__u32 known; /* bit for each register */
@@ -89,9 +90,10 @@ struct unwind_walker {
 	__u32 by_fp; /* frames found by frame pointers */
 	__u32 guess; /* pc is one of those, and not known to be an address of code */
 	__u32 fault;
-	__u32 signals;		  /* as the record's tail has them */
-	__u32 n, max;		  /* frames */
-	__u32 stop;		  /* enum unwind_stop */
+	__u32 signals; /* as the record's tail has them */
+	__u32 n, max;  /* frames */
+	__u32 passed;  /* watch_at is inside of a frame, and not where its return address is */
+	__u32 stop;    /* enum unwind_stop */
 	__u64 raw[COMPAT_N_REGS]; /* as they lie in struct pt_regs, or the first 17 in a signal's
 				     frame */
 	__u64 ips[SAMPLE_MAX_FRAMES];
@@ -495,6 +497,8 @@ static __always_inline int unwind_caller(struct unwind_walker *w, __u32 caller,
 	for (int i = 0; i < UNWIND_N_SAVED; i++)
 		w->regs[saved[i]] = values[i];
 	w->ra_at = cfa + (__s64)UNWIND_AT_OFFSET(rule->ra);
+	if (w->watch_at - w->regs[UNWIND_SP] < cfa - w->regs[UNWIND_SP] && w->watch_at != w->ra_at)
+		w->passed = 1;
 	w->regs[UNWIND_SP] = cfa;
 	w->known = known & UNWIND_FOLLOWED;
 	w->guess = 0;

@@ -110,6 +110,13 @@ enum frame_parks {
 struct frame_opening {
 	struct gate_opening opening;
 	struct frame frame; /* FRAME_PARKS_INSIDE */
+	/*
+	 * When its function was last seen to be still there. One that was left without its return
+	 * lasted at least until then, and found out is that later: nobody can say how much.
+	 */
+	__u64 seen_ns;
+	__u32 off; /* its thread is off the CPU, and was inside when it left: so it still is */
+	__u32 pad;
 };
 
 /*

@@ -348,6 +348,16 @@ static int load_event(struct attach *a, size_t i, struct failure *f)
 	return err ? explain_load(a, err, "sampling program", f) : 0;
 }
 
+/* Functions can be left without notice. Of frames, the tool's own program finds it out. */
+static bool watches_switches(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_gates; i++)
+		if ((plan->gates[i].info.flags & GATE_F_FRAME) &&
+		    plan->gates[i].info.scope != GATE_SCOPE_FRAME)
+			return true;
+	return false;
+}
+
 int attach_load(const struct plan *plan, const struct attach_object *object, uint32_t command_pid,
 		struct attach **out, struct failure *f)
 {
@@ -386,6 +396,8 @@ int attach_load(const struct plan *plan, const struct attach_object *object, uin
 		err = want_program(a->main, "on_exec");
 	if (!err && (plan->n_gates || (config.target & TARGET_BY_PROCESS)))
 		err = want_program(a->main, "on_exit");
+	if (!err && watches_switches(plan))
+		err = want_program(a->main, "gone_switch");
 	if (!err && config.max_open_ns)
 		err = want_program(a->main, "force_close");
 	for (size_t i = 0; i < object->n_programs && !err; i++)
@@ -658,8 +670,9 @@ static void attach_map_hook(struct attach *a)
 
 int attach_gates(struct attach *a, struct failure *f)
 {
-	static const char *const hooks[] = {"on_exit",	 "on_exec",   "on_fork",   "unwind_fork",
-					    "on_switch", "note_exit", "note_exec", "note_fork"};
+	static const char *const hooks[] = {"on_exit",	   "on_exec",	  "on_fork",
+					    "unwind_fork", "gone_switch", "on_switch",
+					    "note_exit",   "note_exec",	  "note_fork"};
 	int err;
 
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {

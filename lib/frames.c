@@ -13,8 +13,9 @@ struct frames {
 	struct attach *attach;
 	struct ring_buffer *notices;
 	struct frame_control *control; /* shared with the kernel side */
-	int frames_fd, blocks_fd;
-	bool inside; /* frames_fd is that of openings */
+	int frames_fd, blocks_fd, openings_fd;
+	bool inside;  /* frames_fd is that of openings */
+	bool watched; /* what a frame's thread does is known: it is its call of a function */
 
 	int (*fn)(const struct frame_notice *n, void *arg);
 	void *arg;
@@ -30,7 +31,8 @@ static int on_notice(void *ctx, void *data, size_t bytes)
 	return fr->fn(n, fr->arg);
 }
 
-int frames_new(struct attach *a, enum frame_parks parks, struct frames **out)
+int frames_new(struct attach *a, const struct glitchrec_config *config, bool function,
+	       struct frames **out)
 {
 	struct frames *fr = calloc(1, sizeof(*fr));
 	int err = 0;
@@ -38,8 +40,10 @@ int frames_new(struct attach *a, enum frame_parks parks, struct frames **out)
 	if (!fr)
 		return -ENOMEM;
 	fr->attach = a;
-	fr->inside = parks == FRAME_PARKS_INSIDE;
-	fr->frames_fd = attach_map_fd(a, fr->inside ? "openings" : "frames");
+	fr->inside = config->parks == FRAME_PARKS_INSIDE;
+	fr->watched = function && config->key == FRAME_BY_THREAD;
+	fr->openings_fd = attach_map_fd(a, "openings");
+	fr->frames_fd = fr->inside ? fr->openings_fd : attach_map_fd(a, "frames");
 	fr->blocks_fd = attach_map_fd(a, "blocks");
 	fr->control = attach_memory(a, ".data.frames", sizeof(*fr->control));
 	if (!fr->control)
@@ -148,6 +152,19 @@ bool frames_is_open(const struct frames *fr, const struct frame_key *key, uint64
 	struct frame f;
 
 	return read_frame(fr, key, &f) && f.begin_ns == begin_ns;
+}
+
+uint64_t frames_seen_until(const struct frames *fr, const struct frame *f, uint64_t now_ns)
+{
+	struct gate_key key = {.id = f->opener};
+	struct frame_opening o;
+
+	if (!fr->watched)
+		return now_ns;
+	/* Gone, or another call already: its end has told. */
+	if (bpf_map_lookup_elem(fr->openings_fd, &key, &o) || o.opening.opened_ns != f->begin_ns)
+		return f->begin_ns;
+	return o.off || o.seen_ns > now_ns ? now_ns : o.seen_ns;
 }
 
 bool frames_block(const struct frames *fr, const struct frame *f, struct frame_block *out)

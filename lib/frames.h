@@ -13,12 +13,13 @@
 #include <stdint.h>
 
 #include "attach.h"
-#include "frame.h"
+#include "glitchrec.h"
 
 struct frames;
 
-/* parks is what the plan says. 0 or a negative errno. */
-int frames_new(struct attach *a, enum frame_parks parks, struct frames **out);
+/* config is what the plan says. 0 or a negative errno. */
+int frames_new(struct attach *a, const struct glitchrec_config *config, bool function,
+	       struct frames **out);
 void frames_free(struct frames *fr);
 
 /* Readable when there are notices. */
@@ -37,6 +38,12 @@ int frames_each(struct frames *fr,
 		void *arg);
 
 bool frames_is_open(const struct frames *fr, const struct frame_key *key, uint64_t begin_ns);
+
+/*
+ * Up to when it is known that a frame was open, of those that were at now_ns: a function that was
+ * left without its return is found out only when its thread is seen again.
+ */
+uint64_t frames_seen_until(const struct frames *fr, const struct frame *f, uint64_t now_ns);
 
 /* What the opener of a frame has done off the CPU. False: nothing, or it is not known. */
 bool frames_block(const struct frames *fr, const struct frame *f, struct frame_block *out);

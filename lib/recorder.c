@@ -246,8 +246,8 @@ int recorder_attach(struct recorder *r, struct failure *f)
 				      r->command_pid, &r->unwinding, f);
 	if (err)
 		return err;
-	err = frames_new(session_attachment(r->session), r->opts.frame_plan->config.parks,
-			 &r->frames);
+	err = frames_new(session_attachment(r->session), &r->opts.frame_plan->config,
+			 r->opts.plan->gates[0].info.flags & GATE_F_FRAME, &r->frames);
 	if (!err)
 		err = session_watch_fd(r->session, frames_fd(r->frames));
 	return err ? failure_set(f, EXIT_RUN, err, "cannot watch the frames: %s", strerror(-err))
@@ -410,7 +410,7 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 	const struct look *look = arg;
 	struct recorder *r = look->r;
 	uint64_t threshold = r->opts.glitch->threshold_ns;
-	uint64_t max_open = r->opts.glitch->common.max_open_ns;
+	uint64_t max_open = r->opts.glitch->common.max_open_ns, ns;
 
 	if (look->now < f->begin_ns)
 		return 0;
@@ -423,11 +423,13 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 			       : 0;
 	if (!threshold || look->now - f->begin_ns <= threshold)
 		return 0;
+	ns = frames_seen_until(r->frames, f, look->now) - f->begin_ns;
+	if (ns <= threshold)
+		return 0;
 	if ((r->opts.glitch->mode & GLITCH_MODE_ARM) && f->passed_ns != f->begin_ns)
 		frames_pass(r->frames, key, f->begin_ns);
 	/* Most will be over in a moment, and then one report tells all. */
-	if (look->now - f->begin_ns >= 2 * threshold &&
-	    look->now - f->begin_ns >= threshold + MIN_LATE_NS)
+	if (ns >= 2 * threshold && ns >= threshold + MIN_LATE_NS)
 		notice_open(r, key, f, look->now);
 	return r->err;
 }
@@ -720,7 +722,8 @@ static int look_at_last(const struct frame_key *key, const struct frame *f, void
 
 	if (look->now < f->begin_ns)
 		return 0;
-	if (f->passed_ns == f->begin_ns || (threshold && look->now - f->begin_ns > threshold))
+	if (f->passed_ns == f->begin_ns ||
+	    (threshold && frames_seen_until(r->frames, f, look->now) - f->begin_ns > threshold))
 		notice_open(r, key, f, look->now);
 	return r->err;
 }

@@ -94,6 +94,10 @@ none_invented()
 	[ "$(glitches 'select(.coverage < 1)' | wc -l)" -eq 0 ] ||
 		fail "$(glitches 'select(.coverage < 1)' | head -n 1)"
 	is .incomplete 0
+	jq -s '(.[] | select(.type == "sums") | .begin) as $began |
+		[.[] | select(.type == "glitch" and .begin < $began)] | length' \
+		"$T/gl/index.jsonl" >"$T/early"
+	[ "$(cat "$T/early")" -eq 0 ] || fail "$(cat "$T/early") frames from before the recording"
 	# The windows of the first and of the last reach as far as the recording.
 	[ "$(glitches 'select(.from_ns > .begin_ns - 300000000)' | wc -l)" -gt 0 ] || fail "no begin"
 	[ "$(glitches 'select(.to_ns < .end_ns + 300000000)' | wc -l)" -gt 0 ] || fail "no end"
@@ -110,16 +114,4 @@ none_invented()
 	glitches 'select(.state == "unfinished") | .duration_ns' >"$T/lasted"
 	[ "$(cat "$T/lasted")" -gt 100000000 ] && [ "$(cat "$T/lasted")" -le "$(field .duration_ns)" ] ||
 		fail "$(cat "$T/lasted") ns of $(field .duration_ns)"
-}
-
-@test "what ends while all is detached is no unfinished business: not an end, not an exit" {
-	wl f "$W/frames" -t 700 hang
-	slow_ends gr_start -q -g "u:$W/frames:hanging" --threshold 2s -p "$(wl_pid f)" 500ms
-	wl_go f
-	gp_wait
-	wl_wait f
-	[ "$status" -eq 4 ] || fail "exit code $status"
-	is .glitches 0
-	is .abandoned 0
-	is .frames 0
 }

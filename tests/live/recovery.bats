@@ -274,3 +274,26 @@ every_scope()
 	assert_some recurse
 	assert_none after
 }
+
+# asleep SCOPE: a thread leaves 24 times and then sleeps or waits, while another thread burns
+asleep()
+{
+	gp -F 999 -g "u:$W/leftasleep:gated" --scope "$1" -- "$W/leftasleep" -n 24 -o longjmp all
+	assert_identity
+	is '.gates[0].entries' 24
+	recovers unwound 24
+	# Open for as long as they were inside, and a tick each; they wait for 60 ms each.
+	holds ".gates[0].open_ns < $(number inside_ns "$T/cmd") + 24 * 15000000"
+	holds ".gates[0].open_ns > 24 * 900000"
+}
+
+@test "left by longjmp, then asleep: no scope stays open while another thread burns" {
+	local scope
+
+	for scope in process system cpu thread; do
+		echo "scope $scope:"
+		asleep "$scope"
+		# The other one has most of the samples, all the time.
+		[ "$scope" = thread ] || holds '.kept < .seen / 3'
+	done
+}
