@@ -182,6 +182,11 @@ static int explain_open(int err, uint32_t cpu, const char *what, const struct se
 		return failure_set(f, EXIT_CANT, err,
 				   "this machine cannot sample %s (%s): use -e cpu-clock", event,
 				   strerror(-err));
+	case ENODEV:
+		return failure_set(f, EXIT_RUN, err,
+				   "cannot open the %s (%s) on CPU %" PRIu32
+				   ": %s: it is not online any more, nor is another that is meant",
+				   what, event, cpu, strerror(-err));
 	case EBUSY:
 	case ENOSPC:
 		return failure_set(f, EXIT_RUN, err,
@@ -395,17 +400,29 @@ static void forget_cpu(struct session *s, struct session_cpu *c)
 	c->open = false;
 }
 
+/*
+ * A CPU can go between the list of those that are online and the opening of its events. It is left
+ * out then, as if it had gone during the run, and looked for again as long as that lasts.
+ */
+static bool has_gone(int err)
+{
+	return err == -ENODEV;
+}
+
 int session_listen(struct session *s, struct failure *f)
 {
+	size_t n = 0;
+	int err = 0;
+
 	/* A CPU without a listener could hide an exec or a fork, also where nothing is sampled. */
 	for (size_t i = 0; i < s->plan->host->n_online; i++) {
-		int err = listen_cpu(s, s->plan->host->online[i], f);
-
-		if (err)
+		err = listen_cpu(s, s->plan->host->online[i], f);
+		if (err && !has_gone(err))
 			return err;
+		n += !err;
 	}
 	s->round_ns = s->hotplug_ns = clock_now_ns();
-	return 0;
+	return n ? 0 : err;
 }
 
 void session_set_command(struct session *s, uint32_t pid)
@@ -504,22 +521,6 @@ struct bpf_object *session_object(const struct session *s)
 	return attach_main(s->attach);
 }
 
-int session_start(struct session *s, struct failure *f)
-{
-	int err;
-
-	s->started_ns = clock_now_ns();
-	s->sampling = true;
-	for (size_t i = 0; i < s->plan->n_cpus; i++) {
-		err = sample_cpu(s, s->plan->cpus[i], f);
-		if (err)
-			return err;
-	}
-	s->armed_ns = clock_now_ns();
-	err = attach_arm(s->attach);
-	return err ? failure_set(f, EXIT_RUN, err, "cannot open the gates: %s", strerror(-err)) : 0;
-}
-
 static int push(const struct ring_event *ev, void *arg)
 {
 	struct session *s = arg;
@@ -558,6 +559,37 @@ static void drain_cpu(struct session *s, struct session_cpu *c)
 	err = perfev_ring_raw(&c->chain, s->raw_room, hand_raw, s);
 	if (err && !s->raw_err)
 		s->raw_err = err;
+}
+
+int session_start(struct session *s, struct failure *f)
+{
+	bool changed = false;
+	size_t n = 0;
+	int err = 0;
+
+	s->started_ns = clock_now_ns();
+	s->sampling = true;
+	for (size_t i = 0; i < s->plan->n_cpus; i++) {
+		struct session_cpu *c = &s->cpus[s->plan->cpus[i]];
+
+		err = c->open ? sample_cpu(s, c->cpu, f)
+			      : explain_open(-ENODEV, c->cpu, "ring", s, f);
+		if (err && !has_gone(err))
+			return err;
+		n += !err;
+		if (!err || !c->open)
+			continue;
+		drain_cpu(s, c);
+		forget_cpu(s, c);
+		changed = true;
+	}
+	if (!n)
+		return err;
+	if (changed && make_fds(s))
+		return failure_nomem(f);
+	s->armed_ns = clock_now_ns();
+	err = attach_arm(s->attach);
+	return err ? failure_set(f, EXIT_RUN, err, "cannot open the gates: %s", strerror(-err)) : 0;
 }
 
 static void drain(struct session *s)

@@ -157,3 +157,111 @@ glitched()
 	holds '.seen == .kept + .outside + .filtered + .lost and .lost == 0'
 	holds '.glitches >= 9 and .files >= 9 and .exit == 0'
 }
+
+# started TOOL: sets $CMD to a short run of it, of everyone, with all CPUs
+started()
+{
+	CMD=("$SG_BUILD/$1" -q -F 199 --summary "$T/sum.json")
+	case $1 in
+	gatedprof) CMD+=(-a -o "$T/out.folded") ;;
+	overflowfilter) CMD+=(-a -o "$T/out.folded" -e cpu-clock --filter 'cpu >= 0' -e task-clock) ;;
+	glitchrec) CMD+=(-a -o "$T/gl" -g syscall:write --threshold 10s) ;;
+	*) fail "no such tool: $1" ;;
+	esac
+}
+
+# opened TOOL: which calls of perf_event_open, by number, are for a CPU, and not for a point
+opened()
+{
+	started "$1"
+	strace -qq -o "$T/trace" -e trace=perf_event_open "${CMD[@]}" 100ms >/dev/null 2>"$T/err" </dev/null 3>&- || true
+	grep -n 'type=PERF_TYPE_SOFTWARE.* -1, [0-9]*, -1, PERF_FLAG_FD_CLOEXEC) = [0-9]' "$T/trace" | cut -d: -f1
+}
+
+@test "a CPU that goes while the tool starts: left out, whichever of its events it is" {
+	local tool k n step=1
+
+	command -v strace >/dev/null || skip "strace is not installed"
+	busy
+	for tool in gatedprof overflowfilter glitchrec; do
+		opened $tool >"$T/all"
+		n=$(wc -l <"$T/all")
+		[ "$n" -ge 6 ] || fail "$tool opens $n events on CPUs"
+		sed -n "1~${step}p" "$T/all" >"$T/calls"
+		step=3
+		while read -r k; do
+			status=0
+			rm -rf "$T/sum.json" "$T/gl"
+			strace -qq -o "$T/trace" -e trace=perf_event_open \
+				-e "inject=perf_event_open:error=ENODEV:when=$k" "${CMD[@]}" 300ms \
+				>/dev/null 2>"$T/err" </dev/null 3>&- || status=$?
+			grep -q INJECTED "$T/trace" || fail "$tool: call $k was not reached"
+			[ "$status" -eq 0 ] || [ "$tool.$status" = glitchrec.4 ] ||
+				fail "$tool, call $k: exit code $status"
+			holds '.seen > 20 and .seen == .kept + .outside + .filtered + .lost and .lost == 0'
+		done <"$T/calls"
+
+		# Nothing is left.
+		status=0
+		strace -qq -o "$T/trace" -e trace=perf_event_open \
+			-e "inject=perf_event_open:error=ENODEV:when=1+" "${CMD[@]}" 300ms \
+			>/dev/null 2>"$T/err" </dev/null 3>&- || status=$?
+		[ "$status" -eq 1 ] || fail "$tool, all of them: exit code $status"
+		assert_says "^$tool: cannot open the .* on CPU [0-9]+: No such device: it is not online any more"
+		[ "$(wc -l <"$T/err")" -eq 1 ] || fail "more than one message"
+	done
+
+	# The last one opened is that of the only CPU that is meant.
+	started gatedprof
+	CMD+=(-C 1)
+	strace -qq -o "$T/trace" -e trace=perf_event_open "${CMD[@]}" 100ms >/dev/null 2>&1 </dev/null 3>&-
+	k=$(wc -l <"$T/trace") status=0
+	strace -qq -o "$T/trace" -e trace=perf_event_open \
+		-e "inject=perf_event_open:error=ENODEV:when=$k" "${CMD[@]}" 300ms \
+		>/dev/null 2>"$T/err" </dev/null 3>&- || status=$?
+	[ "$status" -eq 1 ] || fail "-C 1: exit code $status"
+	assert_says '^gatedprof: cannot open the sampling event .* on CPU 1: No such device'
+}
+
+@test "a CPU that was not there at the start is sampled when it is" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	opened gatedprof >/dev/null
+	wl a "$W/duty" -n 400
+	pin a
+	mkfifo "$T/ready"
+	# The first event of CPU 1: as if it were gone at that moment.
+	n=$(grep -n ' -1, 1, -1, ' "$T/trace" | head -n 1 | cut -d: -f1)
+	strace -qq -o "$T/trace" -e trace=perf_event_open -e "inject=perf_event_open:error=ENODEV:when=$n" \
+		"$GP" -F 199 --samples "$T/samples" --summary "$T/sum.json" -o "$T/out.folded" \
+		--ready-fd 9 -p "$(wl_pid a)" >"$T/cmd" 2>"$T/err" </dev/null 3>&- 9>"$T/ready" &
+	GP_PID=$!
+	read -r -t 60 _ <"$T/ready" || fail "the tool never became ready"
+	wl_go a
+	gp_wait
+	assert_done
+	# 4 s of CPU 1, of which the first is missing at most, and nothing else.
+	[ "$(field .kept)" -ge 100 ] || fail "$(field .kept) samples: CPU 1 was not looked for"
+	[ "$(jq -r .cpu "$T/samples" | sort -u)" = 1 ] || fail "not of CPU 1"
+	wl_wait a
+}
+
+@test "started again and again while a CPU goes and comes" {
+	local i tool
+
+	while :; do
+		echo 0 >/sys/devices/system/cpu/cpu1/online
+		echo 1 >/sys/devices/system/cpu/cpu1/online
+	done 2>/dev/null 3>&- 4>&- &
+	OURS+=($!)
+	for ((i = 0; i < 21; i++)); do
+		tool=(gatedprof overflowfilter glitchrec)
+		tool=${tool[i % 3]}
+		started "$tool"
+		rm -rf "$T/sum.json" "$T/gl"
+		status=0
+		"${CMD[@]}" 200ms >/dev/null 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
+		[ "$status" -eq 0 ] || [ "$tool.$status" = glitchrec.4 ] ||
+			fail "$tool, start $i: exit code $status"
+		holds '.seen > 0 and .seen == .kept + .outside + .filtered + .lost'
+	done
+}
