@@ -244,24 +244,3 @@ opened()
 	[ "$(jq -r .cpu "$T/samples" | sort -u)" = 1 ] || fail "not of CPU 1"
 	wl_wait a
 }
-
-@test "started again and again while a CPU goes and comes" {
-	local i tool
-
-	while :; do
-		echo 0 >/sys/devices/system/cpu/cpu1/online
-		echo 1 >/sys/devices/system/cpu/cpu1/online
-	done 2>/dev/null 3>&- 4>&- &
-	OURS+=($!)
-	for ((i = 0; i < 21; i++)); do
-		tool=(gatedprof overflowfilter glitchrec)
-		tool=${tool[i % 3]}
-		started "$tool"
-		rm -rf "$T/sum.json" "$T/gl"
-		status=0
-		"${CMD[@]}" 200ms >/dev/null 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
-		[ "$status" -eq 0 ] || [ "$tool.$status" = glitchrec.4 ] ||
-			fail "$tool, start $i: exit code $status"
-		holds '.seen > 0 and .seen == .kept + .outside + .filtered + .lost'
-	done
-}
