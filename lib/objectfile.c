@@ -16,7 +16,9 @@
 
 #include "bpfelf.h"
 #include "bpfvar.h"
+#include "gates.h"
 #include "objectvars.h"
+#include "translator.h"
 #include "verifier.h"
 
 /* What the user's names may not begin with. */
@@ -454,6 +456,112 @@ int objectfile_load(struct objectfile *o, struct failure *f)
 	return err;
 }
 
+/* ---- points in user code ---- */
+
+/* The files in which there are some. */
+struct files {
+	char **paths;
+	size_t n;
+};
+
+static int add_file(struct files *files, const char *path)
+{
+	char **paths = reallocarray(files->paths, files->n + 1, sizeof(*paths));
+
+	if (!paths)
+		return -ENOMEM;
+	files->paths = paths;
+	paths[files->n] = strdup(path);
+	return paths[files->n++] ? 0 : -ENOMEM;
+}
+
+static void free_files(struct files *files)
+{
+	for (size_t i = 0; i < files->n; i++)
+		free(files->paths[i]);
+	free(files->paths);
+}
+
+/*
+ * The point of SEC("uprobe/PATH:FUNC+OFF"), SEC("usdt/PATH:PROVIDER:NAME") and the like, as -g has
+ * it. -ENOENT: it is none in a file.
+ */
+static int user_point(const struct bpf_program *prog, struct gate_spec *spec)
+{
+	const char *section = bpf_program__section_name(prog), *where = strchr(section, '/');
+	const char *kind = !strncmp(section, "usdt", 4)	       ? "U"
+			   : !strncmp(section, "uprobe", 6)    ? "u"
+			   : !strncmp(section, "uretprobe", 9) ? "ur"
+							       : NULL;
+	char *text, why[128];
+	int err;
+
+	if (!kind || !where)
+		return -ENOENT;
+	if (asprintf(&text, "%s:%s", kind, where + 1) < 0)
+		return -ENOMEM;
+	err = gate_spec_parse_point(text, spec, why, sizeof(why));
+	free(text);
+	return err == -ENOMEM ? err : err ? -ENOENT : 0;
+}
+
+/* What can't be found is for libbpf to say; several functions (uprobe.multi) are entries of those.
+ */
+static int check_point(const struct objectfile *o, const struct bpf_program *prog,
+		       const struct gate_spec *spec, struct files *files, struct failure *f)
+{
+	const struct host host = {.has_uprobe = true};
+	const struct gates_where where = {.host = &host};
+	const struct opts_gate gate = {.spec = *spec};
+	struct gate_plan plan = {};
+	struct failure why = {};
+	char *path = NULL;
+	int err;
+
+	err = gate_resolve_point(&gate, PROBE_OPEN, &where, &plan, &why);
+	gate_plan_release(&plan);
+	if (err && why.exit_code == EXIT_CANT)
+		return failure_set(f, EXIT_CANT, err, "--object %s: program %.64s: %s", o->path,
+				   bpf_program__name(prog),
+				   strncmp(why.text, "-g: ", 4) ? why.text : why.text + 4);
+	err = gates_find_file(spec->begin.path, &where, &path, &why);
+	if (err)
+		return err == -ENOMEM ? failure_nomem(f) : 0;
+	err = add_file(files, path) ? failure_nomem(f) : 0;
+	free(path);
+	return err;
+}
+
+static int check_points(const struct objectfile *o, struct failure *f)
+{
+	struct translator_ask ask = {.procfs = "/proc", .command = o->opts.command};
+	struct bpf_program *prog;
+	struct files files = {};
+	int err = 0;
+
+	if (o->opts.force)
+		return 0;
+	bpf_object__for_each_program(prog, o->obj)
+	{
+		struct gate_spec spec = {};
+
+		if (err || prog == o->handler || !bpf_program__autoload(prog))
+			continue;
+		err = user_point(prog, &spec);
+		if (!err)
+			err = check_point(o, prog, &spec, &files, f);
+		else
+			err = err == -ENOENT ? 0 : failure_nomem(f);
+		gate_spec_release(&spec);
+	}
+	ask.files = (const char *const *)files.paths;
+	ask.n_files = files.n;
+	if (!err)
+		err = translator_refuse(&ask, f);
+	free_files(&files);
+	return err;
+}
+
 static int attach_one(struct objectfile *o, struct bpf_program *prog, struct failure *f)
 {
 	struct bpf_link **links = reallocarray(o->links, o->n_links + 1, sizeof(*links));
@@ -480,8 +588,10 @@ static int attach_one(struct objectfile *o, struct bpf_program *prog, struct fai
 int objectfile_attach(struct objectfile *o, struct failure *f)
 {
 	struct bpf_program *prog;
-	int err = 0;
+	int err = check_points(o, f);
 
+	if (err)
+		return err;
 	bpf_object__for_each_program(prog, o->obj)
 	{
 		if (prog == o->handler || !bpf_program__autoload(prog))

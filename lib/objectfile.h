@@ -39,6 +39,9 @@ struct objectfile_opts {
 	/* --set, each NAME=VALUE, applied by objectfile_open(). */
 	char *const *sets;
 	size_t n_sets;
+	/* What objectfile_attach() looks at, so that its probes in user code harm no program. */
+	char *const *command; /* that is to be started; NULL: none */
+	bool force;	      /* nobody looks */
 };
 
 struct bpf_object;
@@ -77,7 +80,11 @@ int objectfile_share_all(struct objectfile *o, int (*map_fd)(const void *tool, c
 /* EXIT_RUN with the verifier's reason, if it was that. */
 int objectfile_load(struct objectfile *o, struct failure *f);
 
-/* Attaches all programs but the handler. What was attached when one fails is detached again. */
+/*
+ * Attaches all programs but the handler. What was attached when one fails is detached again. Where
+ * a uprobe or USDT probe would harm a program (nopsite.h, translator.h), that is refused:
+ * EXIT_CANT.
+ */
 int objectfile_attach(struct objectfile *o, struct failure *f);
 void objectfile_detach(struct objectfile *o);
 

@@ -35,6 +35,8 @@ int overflow_object(const struct opts *opts, const void *api, size_t api_bytes,
 		.api_bytes = api_bytes,
 		.sets = opts->sets,
 		.n_sets = opts->n_sets,
+		.command = opts->command,
+		.force = opts->force,
 	};
 
 	*out = NULL;

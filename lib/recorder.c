@@ -130,6 +130,8 @@ int recorder_object(const struct glitch_opts *opts, const void *api, size_t api_
 		.api_bytes = api_bytes,
 		.sets = opts->sets,
 		.n_sets = opts->n_sets,
+		.command = opts->common.command,
+		.force = opts->common.force,
 	};
 
 	*out = NULL;

@@ -302,7 +302,7 @@ static int refuse_command(const struct translator_ask *ask, struct failure *f)
 	if (!name)
 		return 0;
 	return failure_set(f, EXIT_CANT, -EOPNOTSUPP,
-			   "the command is %s, and -g has points in %s: %s: use kernel points; "
+			   "the command is %s, and there are points in %s: %s: use kernel points; "
 			   "--force probes it all the same",
 			   name, ask->files[0], advice);
 }

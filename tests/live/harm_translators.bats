@@ -85,7 +85,7 @@ assert_refused()
 	for command in "valgrind -q" "env -u A B=c $(command -v valgrind) -q" qemu-x86_64 "$T/script" "$T/link"; do
 		# shellcheck disable=SC2086 # words
 		gp -g "u:$W/nest:recurse" -- $command "$W/nest"
-		assert_refused "the command is (valgrind|qemu), and -g has points in $W/nest"
+		assert_refused "the command is (valgrind|qemu), and there are points in $W/nest"
 	done
 	# The name alone, anywhere else, is nothing.
 	gp_ok -g "u:$W/nest:recurse" -- env A=valgrind "$W/nest" -n 7
@@ -143,4 +143,48 @@ assert_refused()
 	gp_wait
 	[ "$status" -eq 0 ] || fail "exit code $status by force"
 	is '.gates[0].entries' 15
+}
+
+# handler SECTION: a handler in $T/points.o that keeps all, and a probe there that counts
+handler()
+{
+	cat "$SG_ROOT/tests/live/object_head.h" - >"$T/points.bpf.c" <<-C
+		__u64 hits;
+		SEC("perf_event") int SAMPLEGATE_HANDLER(keep, ctx)
+		{
+			return 1;
+		}
+		SEC("$1") int probe(void *ctx)
+		{
+			__sync_fetch_and_add(&hits, 1);
+			return 0;
+		}
+	C
+	"${CLANG:-clang}" -target bpf -mcpu=v2 -O2 -g -D__TARGET_ARCH_x86 -I"$SG_ROOT/vmlinux/x86" \
+		-I"$SG_ROOT/include" -c "$T/points.bpf.c" -o "$T/points.o" || fail "it does not compile"
+}
+
+@test "the points of --object: translators and nops" {
+	local filter=${OVERFLOWFILTER:-$SG_BUILD/overflowfilter} pid
+
+	handler "uprobe/$W/nest:recurse"
+	under q qemu-x86_64
+	pid=$(wl_pid q)
+	run_tool "$filter" -o "$T/out.folded" -F 499 --object "$T/points.o" -- "$W/nest"
+	assert_refused "^overflowfilter: process $pid runs under qemu and maps $W/nest"
+	unharmed q
+	run_tool "$filter" -o "$T/out.folded" -F 499 --object "$T/points.o" -- valgrind -q "$W/nest"
+	assert_refused "^overflowfilter: the command is valgrind"
+	run_tool "$filter" -o "$T/out.folded" -F 499 --object "$T/points.o" -- "$W/nest"
+	assert_done
+	[ "$(uname -m)" = x86_64 ] || return 0
+	handler "uprobe/$W/redzone:middle+10"
+	run_tool "$filter" -o "$T/out.folded" -F 4999 --object "$T/points.o" -- "$W/redzone" -n 100000
+	if [ "$status" -eq 3 ]; then
+		assert_refused "--object .*: program probe: middle\+0xa in .* is a 5-byte nop"
+		run_tool "$filter" -o "$T/out.folded" -F 4999 --force --object "$T/points.o" -- "$W/redzone"
+		[ "$(number middle_wrong "$T/cmd")" -gt 0 ] || fail "refused, but nothing is wrong"
+	else
+		[ "$(number middle_wrong "$T/cmd")" -eq 0 ] || fail "accepted, and it computes wrong"
+	fi
 }
