@@ -100,6 +100,11 @@ static int module_index_grow(struct proctab *pt)
 	return 0;
 }
 
+bool proctab_is_uprobes(const char *path)
+{
+	return !strcmp(path, "[uprobes]") || !strncmp(path, "[uprobes-trampo", 15);
+}
+
 static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const char *path,
 			 uint32_t *id)
 {
@@ -140,7 +145,7 @@ static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const c
 		.dev_major = mm->dev_major,
 		.dev_minor = mm->dev_minor,
 		.ino = mm->ino,
-		.uprobes = !strcmp(path, "[uprobes]"),
+		.uprobes = proctab_is_uprobes(path),
 		.path = n->path,
 	};
 	n->next = pt->module_buckets[hash & (pt->module_bucket_count - 1)];

@@ -33,9 +33,16 @@ struct module {
 	uint32_t id;
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
-	bool uprobes;	  /* where the kernel single-steps, and where uretprobes return to */
+	bool uprobes;	  /* proctab_is_uprobes() */
 	const char *path; /* as the kernel gave it; for printing, sanitise */
 };
+
+/*
+ * Whether an area of this name is the kernel's own for uprobes: where it single-steps and where
+ * uretprobes return to ("[uprobes]"), or what probed nops call ("[uprobes-trampoline]", since 6.18;
+ * the side band has the first 15 bytes of it).
+ */
+bool proctab_is_uprobes(const char *path);
 
 /* Where an address belongs: module NULL for none (print [unknown]). */
 struct proc_addr {

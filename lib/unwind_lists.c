@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "mapsline.h"
 #include "procfile.h"
+#include "proctab.h"
 #include "unwinder_impl.h"
 
 /* Of one process; what is beyond is not walked. */
@@ -47,7 +48,7 @@ void unwind_list_leave(struct unwinder *u, struct uproc *p)
 /* What is neither code of a file nor made by a compiler at run time. */
 static bool is_special(const char *path)
 {
-	return !strcmp(path, "[uprobes]") || !strcmp(path, "[vsyscall]");
+	return proctab_is_uprobes(path) || !strcmp(path, "[vsyscall]");
 }
 
 bool unwind_is_file(const char *path)

@@ -568,6 +568,19 @@ static void test_modules(void **state)
 }
 
 /* Against the plainest implementation there is: a list that is searched from its end. */
+static void test_uprobes_areas(void **state)
+{
+	(void)state;
+	assert_true(proctab_is_uprobes("[uprobes]"));
+	assert_true(proctab_is_uprobes("[uprobes-trampoline]"));
+	/* as the side band has it */
+	assert_true(proctab_is_uprobes("[uprobes-trampo"));
+	assert_false(proctab_is_uprobes("[uprobes-]"));
+	assert_false(proctab_is_uprobes("[uprobes]x"));
+	assert_false(proctab_is_uprobes("/[uprobes-trampo"));
+	assert_false(proctab_is_uprobes(""));
+}
+
 static void test_against_list(void **state)
 {
 	struct {
@@ -1000,6 +1013,7 @@ int main(void)
 		cmocka_unit_test(test_expire_shared),
 		cmocka_unit_test(test_invisible_pids),
 		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_uprobes_areas),
 		cmocka_unit_test(test_against_list),
 		cmocka_unit_test(test_endless_mapper),
 		cmocka_unit_test(test_many_processes),
