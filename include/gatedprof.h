@@ -48,6 +48,9 @@ struct gatedprof_config {
 	__u32 event;	    /* of a program that samples: the number of its event */
 	__u32 stack_skip;   /* 1: the event asks for call chains, which begin with a mark */
 	struct gate_info info;
+	/* The kernel's code that a user's breakpoint enters it by; 0: not known. End is exclusive.
+	 */
+	__u64 breakpoint_entry, breakpoint_entry_end;
 };
 
 /*
@@ -71,6 +74,6 @@ struct tick_counters {
 	__u64 chained;	      /* left to the kernel's own handler */
 };
 
-_Static_assert(sizeof(struct gatedprof_config) == 120, "shared by both sides");
+_Static_assert(sizeof(struct gatedprof_config) == 136, "shared by both sides");
 
 #endif

@@ -23,6 +23,6 @@ struct glitchrec_config {
 	__u32 parks;	 /* enum frame_parks */
 };
 
-_Static_assert(sizeof(struct glitchrec_config) == 120 + 3 * 16 + 8 + 24, "shared by both sides");
+_Static_assert(sizeof(struct glitchrec_config) == 136 + 3 * 16 + 8 + 24, "shared by both sides");
 
 #endif

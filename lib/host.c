@@ -21,6 +21,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "kallsyms.h"
 #include "parse.h"
 
 #define BTF_PATH     "/sys/kernel/btf/vmlinux"
@@ -242,6 +243,20 @@ static int check_privileges(bool *lacks_ptrace, struct failure *f)
 		bpf ? "" : "CAP_BPF", !bpf && !perfmon ? ", " : "", perfmon ? "" : "CAP_PERFMON");
 }
 
+/* With FRED all that a CPU is interrupted by has one entry. */
+static bool has_fred(void)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[8192];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, "flags", 5) && strstr(line, " fred ");
+	if (f)
+		fclose(f);
+	return found;
+}
+
 int host_probe(struct host *host, struct failure *f)
 {
 	struct host h = {};
@@ -288,6 +303,10 @@ int host_probe(struct host *host, struct failure *f)
 		h.max_stack = v;
 	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PIDNS)
 		h.pidns_inum = st.st_ino;
+	/* By "call exc_int3" in there; without it a breakpoint is recognised by less. */
+	if (!has_fred())
+		kallsyms_extent("/proc/kallsyms", "asm_exc_int3", &h.breakpoint_entry,
+				&h.breakpoint_entry_end);
 	h.tracefs = find_tracefs(&h.tracefs_denied);
 	if (getrlimit(RLIMIT_NOFILE, &h.files))
 		h.files = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};

@@ -34,7 +34,9 @@ struct host {
 	uint32_t n_possible; /* highest possible CPU number + 1 */
 	uint32_t pidns_inum; /* of our pid namespace if that is not the initial one, else 0 */
 	bool lacks_ptrace;   /* no CAP_SYS_PTRACE: other users' processes may be out of sight */
-	const char *tracefs; /* where it is mounted; NULL: nowhere */
+	/* The kernel's code that a breakpoint of user code enters it by; 0: not known. */
+	uint64_t breakpoint_entry, breakpoint_entry_end;
+	const char *tracefs;	    /* where it is mounted; NULL: nowhere */
 	const char *tracefs_denied; /* where it is, but may not be read; else NULL */
 	struct rlimit files;	    /* RLIMIT_NOFILE as it was, before a session raises it */
 	char cgroup2[256];	    /* mount point of cgroup v2; "" if none */

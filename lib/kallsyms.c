@@ -328,3 +328,29 @@ void kallsyms_addresses(const char *path, struct kallsyms_address *v, size_t n)
 	if (f)
 		fclose(f);
 }
+
+int kallsyms_extent(const char *path, const char *name, uint64_t *start, uint64_t *end)
+{
+	FILE *f = fopen(path, "re");
+	char line[MAX_NAME + 128], found[MAX_NAME + 1], buffer[READ_BYTES], type;
+	unsigned long long addr;
+	uint64_t at = 0;
+	int err = -ENOENT, got;
+
+	if (!f)
+		return -errno;
+	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
+	while (err && (got = read_line(f, line, sizeof(line))) >= 0) {
+		if (!got || sscanf(line, "%16llx %c %1024s", &addr, &type, found) != 3)
+			continue;
+		if (at && addr > at) {
+			*start = at;
+			*end = addr;
+			err = 0;
+		}
+		if (!at && !strcmp(found, name))
+			at = addr;
+	}
+	fclose(f);
+	return err;
+}

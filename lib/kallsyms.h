@@ -41,4 +41,12 @@ struct kallsyms_address {
 };
 void kallsyms_addresses(const char *path, struct kallsyms_address *v, size_t n);
 
+/*
+ * Where a symbol of any type of the kernel itself begins, and where the next one does, by the
+ * file's own order, which for those is that of addresses. Reads no further than that. -ENOENT: it
+ * is not there, or its address is hidden; or what opening failed with. Outputs are set on success
+ * only.
+ */
+int kallsyms_extent(const char *path, const char *name, uint64_t *start, uint64_t *end);
+
 #endif

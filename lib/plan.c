@@ -441,6 +441,8 @@ static void plan_sizes(struct plan *p)
 		c->user_frames = c->user_frames ? 1 : 0;
 	}
 	c->unwind = c->user_frames > 1 && o->call_graph != OPTS_CALL_GRAPH_FP;
+	c->breakpoint_entry = p->host->breakpoint_entry;
+	c->breakpoint_entry_end = p->host->breakpoint_entry_end;
 	if (o->max_stack > p->host->max_stack)
 		sb_addf(&p->notes,
 			"--max-stack %" PRIu32 ": this kernel stops at %" PRIu32

@@ -302,6 +302,43 @@ static void test_many(void **state)
 	fixtures_release(&fx);
 }
 
+/* Of a symbol of the kernel itself: up to the next one that is not at the same address. */
+static void test_extent(void **state)
+{
+	static const char text[] = "0000000000000000 A fixed_percpu_data\n"
+				   "ffffffff81000c20 T asm_exc_int3\n"
+				   "ffffffff81000c20 t alias\n"
+				   "not a line\n"
+				   "ffffffff81000c60 T asm_exc_page_fault\n"
+				   "ffffffff81000c90 d last\n";
+	uint64_t start = 1, end = 2;
+	struct fixtures fx;
+	char *path, *zero;
+
+	(void)state;
+	fixtures_init(&fx);
+	path = fixtures_write(&fx, "kallsyms", text, sizeof(text) - 1);
+	assert_int_equal(kallsyms_extent(path, "asm_exc_int3", &start, &end), 0);
+	assert_int_equal(start, 0xffffffff81000c20);
+	assert_int_equal(end, 0xffffffff81000c60);
+	/* the whole name */
+	start = end = 3;
+	assert_int_equal(kallsyms_extent(path, "asm_exc", &start, &end), -ENOENT);
+	/* nothing is known of where it ends */
+	assert_int_equal(kallsyms_extent(path, "last", &start, &end), -ENOENT);
+	zero = fixtures_write(&fx, "hidden",
+			      "0000000000000000 T asm_exc_int3\n"
+			      "0000000000000000 T asm_exc_page_fault\n",
+			      2 * 32 + 6);
+	assert_int_equal(kallsyms_extent(zero, "asm_exc_int3", &start, &end), -ENOENT);
+	assert_int_equal(kallsyms_extent("/nonexistent", "x", &start, &end), -ENOENT);
+	assert_int_equal(start, 3);
+	assert_int_equal(end, 3);
+	free(path);
+	free(zero);
+	fixtures_release(&fx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_accepted_lines), cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_nul_bytes),      cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_partly_zero),    cmocka_unit_test(test_many),
+		cmocka_unit_test(test_extent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -506,6 +506,8 @@ static void call_graphs(void **state)
 	struct fixture *t = *state;
 
 	t->host.max_stack = 512;
+	t->host.breakpoint_entry = 0xffffffff81000c20;
+	t->host.breakpoint_entry_end = 0xffffffff81000c60;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		opts_release(&t->o);
 		if (cases[i].how)
@@ -514,6 +516,8 @@ static void call_graphs(void **state)
 		assert_int_equal(t->p.config.unwind, cases[i].unwind);
 		assert_int_equal(t->p.config.user_frames, cases[i].user);
 		assert_int_equal(t->p.config.kernel_frames, cases[i].kernel);
+		assert_int_equal(t->p.config.breakpoint_entry, t->host.breakpoint_entry);
+		assert_int_equal(t->p.config.breakpoint_entry_end, t->host.breakpoint_entry_end);
 		assert_true(t->p.samples_everyone);
 		plan_release(&t->p);
 	}
