@@ -60,9 +60,15 @@
 #define unwind_chunks	   samplegate_unwind_chunks
 #define unwind_fetch	   samplegate_unwind_fetch
 #define unwind_find	   samplegate_unwind_find
+#define unwind_fits	   samplegate_unwind_fits
+#define unwind_in_register samplegate_unwind_in_register
 #define unwind_odd	   samplegate_unwind_odd
 #define unwind_procs	   samplegate_unwind_procs
+#define unwind_pushed	   samplegate_unwind_pushed
+#define unwind_rule_of	   samplegate_unwind_rule_of
 #define unwind_rules	   samplegate_unwind_rules
+#define unwind_saved_there samplegate_unwind_saved_there
+#define unwind_settle	   samplegate_unwind_settle
 #define unwind_signal	   samplegate_unwind_signal
 #define unwind_spans	   samplegate_unwind_spans
 #define unwind_step	   samplegate_unwind_step

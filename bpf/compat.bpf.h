@@ -288,20 +288,100 @@ static __always_inline bool compat_has_uprobes(struct task_struct *task)
 #define COMPAT_UPROBES_PAGE_BYTES 4096
 #define COMPAT_UPROBES_SLOT_BYTES 128
 
-/* The address that a task which runs an instruction out of line at `ip` stands for; 0: it doesn't.
+#define COMPAT_MAX_INSN 15 /* bytes of an instruction */
+
+/*
+ * The instruction that a task is running out of line, from before it goes to the slot until the
+ * kernel has put right what it did.
  */
-static __always_inline __u64 compat_uprobes_origin(struct task_struct *task, __u64 ip)
+struct compat_step {
+	__u64 slot;    /* where it runs; 0: there is none */
+	__u64 at;      /* where it belongs */
+	__u64 scratch; /* a register's value while the kernel uses that for an address */
+	__u8 fixups;   /* COMPAT_STEP_* */
+};
+
+/* UPROBE_FIX_*, arch/x86/kernel/uprobes.c */
+#define COMPAT_STEP_CALL (1u << 1) /* a call: the return address is that of the slot at first */
+#define COMPAT_STEP_RBX	 (1u << 5) /* rbx is what the kernel uses */
+/* It has not begun yet, and what the kernel will have to put right is not known. */
+#define COMPAT_STEP_UNKNOWN (1u << 7)
+
+static __always_inline struct compat_step compat_uprobes_step(struct task_struct *task)
 {
 	struct uprobe_task *utask = BPF_CORE_READ(task, utask);
-	__u64 slot, at;
+	struct compat_step step = {};
+	struct uprobe *uprobe;
 
 	if (!utask)
+		return step;
+	step.slot = BPF_CORE_READ(utask, xol_vaddr);
+	if (!step.slot)
+		return step;
+	step.at = BPF_CORE_READ(utask, vaddr);
+	step.scratch = BPF_CORE_READ(utask, autask.saved_scratch_register);
+	uprobe = BPF_CORE_READ(utask, active_uprobe);
+	step.fixups = COMPAT_STEP_UNKNOWN;
+	if (uprobe && bpf_core_field_exists(uprobe->arch.defparam.fixups))
+		step.fixups = BPF_CORE_READ(uprobe, arch.defparam.fixups);
+	return step;
+}
+
+/* Whether rbx has its value in step->scratch: its own is the address behind the instruction. */
+static __always_inline bool compat_step_uses_rbx(const struct compat_step *step, __u64 rbx)
+{
+	if (step->fixups & COMPAT_STEP_UNKNOWN)
+		return step->slot && rbx - step->at - 1 < COMPAT_MAX_INSN;
+	return step->fixups & COMPAT_STEP_RBX;
+}
+
+/* The address that one in the step's slot stands for; 0: it is not there. */
+static __always_inline __u64 compat_step_origin(const struct compat_step *step, __u64 addr)
+{
+	if (!step->slot || addr < step->slot || addr - step->slot >= COMPAT_UPROBES_SLOT_BYTES)
 		return 0;
-	slot = BPF_CORE_READ(utask, xol_vaddr);
-	at = BPF_CORE_READ(utask, vaddr);
-	if (!slot || ip < slot || ip - slot >= COMPAT_UPROBES_SLOT_BYTES)
-		return 0;
-	return at + (ip - slot);
+	return step->at + (addr - step->slot);
+}
+
+/*
+ * Whether this page is a trampoline of probes whose instruction, a nop, the kernel has replaced by
+ * a call: since 6.18 (ba2bfc97b462), which has a list of a process's; -1: there is no such list, as
+ * in older kernels and in later ones. Programs have few: one reaches 2 GiB far.
+ */
+#define COMPAT_MAX_TRAMPOLINES 8
+
+static __always_inline int compat_is_trampoline(struct task_struct *task, __u64 page)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	struct uprobe_trampoline *t;
+
+	if (!bpf_core_field_exists(mm->uprobes_state.head_tramps) ||
+	    !bpf_core_type_exists(struct uprobe_trampoline))
+		return -1;
+	/* The list's node is its first field. */
+	t = (void *)BPF_CORE_READ(mm, uprobes_state.head_tramps.first);
+	for (int i = 0; i < COMPAT_MAX_TRAMPOLINES; i++) {
+		if (!t)
+			break;
+		if (BPF_CORE_READ(t, vaddr) == page)
+			return 1;
+		t = (void *)BPF_CORE_READ(t, node.next);
+	}
+	return 0;
+}
+
+/*
+ * By what the current task has entered the kernel, as a return address into the kernel's entry
+ * code, which its first call has put below the user's registers; 0: not known.
+ */
+static __always_inline __u64 compat_entered_by(void)
+{
+	struct pt_regs *regs = compat_task_regs();
+	__u64 word = 0;
+
+	if (regs)
+		bpf_probe_read_kernel(&word, sizeof(word), (void *)regs - sizeof(word));
+	return word;
 }
 
 /* Functions with uretprobes that a task may be inside, as the kernel counts them. */

@@ -116,6 +116,8 @@ struct {
 	 UNWIND_REG(14) | UNWIND_REG(15))
 #define UNWIND_ALL_KNOWN 0xffffu
 
+#define UNWIND_X86_RCX 2
+
 #define UNWIND_SP UNWIND_X86_RSP
 #define UNWIND_FP UNWIND_X86_RBP
 #define UNWIND_PC UNWIND_X86_PC
@@ -210,21 +212,20 @@ static __always_inline __u64 unwind_less(__u64 a, __u64 b)
 /* At most as many rows begin on one page as it has bytes. */
 #define UNWIND_SEARCH_STEPS (UNWIND_PAGE_SHIFT + 2)
 
-/* The rule that holds at an address of the current span. */
-static __always_inline struct unwind_rule *unwind_rule_at(struct unwind_walker *w, __u64 addr)
+/* The number of the rule that holds at an address of the current span; 0 if there is none. */
+static __always_inline __u32 unwind_rule_number(struct unwind_walker *w, __u64 addr)
 {
 	const __u32 zero = 0;
 	struct unwind_chunk *chunk;
 	__u64 off = addr - w->span.base, low, len, page;
-	__u32 rule;
 	void *map;
 
 	map = bpf_map_lookup_elem(&unwind_chunks, &w->span.chunk);
 	if (!map)
-		return NULL;
+		return 0;
 	chunk = bpf_map_lookup_elem(map, &zero);
 	if (!chunk)
-		return NULL;
+		return 0;
 	off &= 0xffffffff;
 	page = w->span.index + (off >> UNWIND_PAGE_SHIFT);
 	low = chunk->slots[page & (UNWIND_CHUNK_SLOTS - 1)].pc;
@@ -244,8 +245,7 @@ static __always_inline struct unwind_rule *unwind_rule_at(struct unwind_walker *
 		low += half & (unwind_less(off, pc) - 1);
 		len -= half;
 	}
-	rule = chunk->slots[low & (UNWIND_CHUNK_SLOTS - 1)].rule;
-	return bpf_map_lookup_elem(&unwind_rules, &rule);
+	return chunk->slots[low & (UNWIND_CHUNK_SLOTS - 1)].rule;
 }
 
 /* The caller's address is known: it is the next frame's. */
@@ -361,6 +361,113 @@ static __always_inline int unwind_trampoline(struct unwind_walker *w, struct tas
 	return unwind_push(w, to, 1);
 }
 
+/* Registers' values of a task that runs an instruction out of line; returns what pc stands for. */
+static __always_inline __u64 unwind_out_of_line(struct unwind_walker *w, struct task_struct *task)
+{
+	struct compat_step step = compat_uprobes_step(task);
+
+	if (w->n == 1 && compat_step_uses_rbx(&step, w->regs[UNWIND_X86_RBX]))
+		w->regs[UNWIND_X86_RBX] = step.scratch;
+	return compat_step_origin(&step, w->regs[UNWIND_PC]);
+}
+
+/*
+ * Since 6.18 (ba2bfc97b462) a probed nop of 5 bytes becomes a call to the beginning of a page with
+ *
+ *     0 push %rcx   1 push %r11   3 push %rax   4 mov $336, %rax   11 syscall
+ *     13 pop %rax   14 pop %r11   16 pop %rcx   17 ret
+ *
+ * A later one spares the red zone: the nop has 10 bytes, and becomes lea -128(%rsp), %rsp and a
+ * call; the end is ret $128. What has another form is not known.
+ */
+#define UNWIND_PROBE_CALL_SYSCALL 13 /* where it returns to */
+#define UNWIND_RED_ZONE		  128
+#define UNWIND_NO_PROBE		  (~0ull)
+
+struct unwind_probe_code {
+	__u64 words[3];
+};
+
+/* The bytes that it drops beyond its return address; or, if this is not such a page, one of these.
+ */
+#define UNWIND_PROBE_OTHER	(-1)
+#define UNWIND_PROBE_UNREADABLE (-2)
+
+static __always_inline int unwind_probe_drops(__u64 page)
+{
+	struct unwind_probe_code code = {};
+
+	if (bpf_probe_read_user(&code, sizeof(code), (void *)page))
+		return UNWIND_PROBE_UNREADABLE;
+	if (code.words[0] != 0x50c0c74850534151 || code.words[1] != 0x5b4158050f000001)
+		return UNWIND_PROBE_OTHER;
+	if ((code.words[2] & 0xffff) == 0xc359)
+		return 0;
+	if ((code.words[2] & 0xffff) == 0xc259)
+		return code.words[2] >> 16 & 0xffff;
+	return UNWIND_PROBE_OTHER;
+}
+
+/*
+ * The probed instruction, if what returns to `ret` has called `page` from one, and drops so much at
+ * its end; else 0.
+ */
+static __always_inline __u64 unwind_probe_site(__u64 page, __u32 drops, __u64 ret)
+{
+	__u8 code[10] = {};
+	__s32 to;
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(ret - sizeof(code))))
+		return 0;
+	to = code[6] | code[7] << 8 | code[8] << 16 | (__u32)code[9] << 24;
+	if (code[5] != 0xe8 || ret + (__s64)to != page)
+		return 0;
+	if (!drops)
+		return ret - 5;
+	/* lea disp8(%rsp), %rsp */
+	if (code[0] != 0x48 || code[1] != 0x8d || code[2] != 0x64 || code[3] != 0x24 ||
+	    drops + (__s8)code[4])
+		return 0;
+	return ret - 10;
+}
+
+/*
+ * A leaf in such a page: the probed instruction, with the stack pointer that it has there. 0: it is
+ * in none; UNWIND_NO_PROBE: in one of which we don't know enough.
+ */
+static __always_inline __u64 unwind_probe_call(struct unwind_walker *w, struct task_struct *task)
+{
+	__u64 pc = w->regs[UNWIND_PC], page = pc & ~0xfffull, off = pc - page, at, ret, site = 0;
+	int drops = unwind_probe_drops(page), known = 1;
+	__u32 words;
+
+	if (drops < 0) {
+		known = compat_is_trampoline(task, page);
+		if (!known || (known < 0 && (off || drops != UNWIND_PROBE_UNREADABLE)))
+			return 0;
+		/* At its first instruction the page may still have to be brought in. */
+		if (off)
+			return UNWIND_NO_PROBE;
+	}
+	words = off >= 17 ? 0 : off >= 16 ? 1 : off >= 14 ? 2 : off >= 4 ? 3 : off >= 3 ? 2 : !!off;
+	at = w->regs[UNWIND_SP] + 8 * words;
+	if (!bpf_probe_read_user(&ret, sizeof(ret), (void *)at)) {
+		if (drops < 0)
+			drops = unwind_probe_site(page, UNWIND_RED_ZONE, ret) ? UNWIND_RED_ZONE : 0;
+		site = unwind_probe_site(page, drops, ret);
+	}
+	/* The system call lets its probes see the stack as it was, and may have begun to. */
+	if (!site && off == UNWIND_PROBE_CALL_SYSCALL) {
+		at = w->regs[UNWIND_SP] - 8 - drops;
+		if (!bpf_probe_read_user(&ret, sizeof(ret), (void *)at))
+			site = unwind_probe_site(page, drops, ret);
+	}
+	if (!site)
+		return known < 0 ? 0 : UNWIND_NO_PROBE;
+	w->regs[UNWIND_SP] = at + 8 + drops;
+	return site;
+}
+
 /*
  * No rule for pc: tells what stands there in place of code that has one, or returns `reason`.
  * UNWIND_MORE if pc has become another, or the frame was left.
@@ -375,25 +482,31 @@ GLOBAL_FN int unwind_odd(__u32 caller, __u32 reason)
 	if (!cfg.unwind || !w)
 		return UNWIND_STOP_UNSUPPORTED;
 	pc = w->regs[UNWIND_PC];
+	last = (w->n - 1) & (SAMPLE_MAX_FRAMES - 1);
 	page = compat_uprobes_page(task);
 	if (page && pc - page < COMPAT_UPROBES_PAGE_BYTES) {
 		w->guess = 0;
-		if (w->n == 1 && pc - page >= COMPAT_UPROBES_SLOT_BYTES) {
-			other = compat_uprobes_origin(task, pc);
-			if (!other)
-				return UNWIND_STOP_UPROBES;
-			w->regs[UNWIND_PC] = w->ips[0] = other;
-			return UNWIND_MORE;
-		}
-		if (w->n == 1)
+		other = 0;
+		if (pc - page >= COMPAT_UPROBES_SLOT_BYTES)
+			other = unwind_out_of_line(w, task);
+		else if (w->n == 1)
 			return unwind_trampoline(w, task, page);
-
-		other = compat_uprobes_return(task, w->ra_at);
+		/* As it runs there, so it calls from there. */
+		if (!other && w->n > 1)
+			other = compat_uprobes_return(task, w->ra_at);
 		if (!other)
 			return UNWIND_STOP_UPROBES;
-		last = w->n - 1;
-		w->regs[UNWIND_PC] = w->ips[last & (SAMPLE_MAX_FRAMES - 1)] = other;
+		w->regs[UNWIND_PC] = w->ips[last] = other;
 		return UNWIND_MORE;
+	}
+	if (!w->back) {
+		other = unwind_probe_call(w, task);
+		if (other == UNWIND_NO_PROBE)
+			return UNWIND_STOP_UPROBES;
+		if (other) {
+			w->regs[UNWIND_PC] = w->ips[last] = other;
+			return UNWIND_MORE;
+		}
 	}
 	if (unwind_is_sigreturn(pc))
 		return unwind_signal(caller);
@@ -511,7 +624,7 @@ GLOBAL_FN int unwind_step(__u32 caller)
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct unwind_rule *rule;
 	__u64 at, cfa, sp;
-	__u32 reg, fault = 0;
+	__u32 reg, number, fault = 0;
 
 	if (!cfg.unwind || !w)
 		return UNWIND_STOP_UNSUPPORTED;
@@ -522,7 +635,8 @@ GLOBAL_FN int unwind_step(__u32 caller)
 		return unwind_by_fp(w, caller, 0);
 	if (w->span.kind != UNWIND_SPAN_TABLE)
 		return unwind_odd(caller, UNWIND_STOP_NO_TABLE);
-	rule = unwind_rule_at(w, at);
+	number = unwind_rule_number(w, at);
+	rule = bpf_map_lookup_elem(&unwind_rules, &number);
 	if (!rule)
 		return UNWIND_STOP_UNSUPPORTED;
 	sp = w->regs[UNWIND_SP];
@@ -582,22 +696,295 @@ static __always_inline void unwind_set_regs(struct unwind_walker *w)
 /* Indexes in struct pt_regs. */
 enum { UNWIND_RAW_ORIG_AX = 15, UNWIND_RAW_IP = 16, UNWIND_RAW_CS = 17 };
 
-/*
- * Whether a task that is in the kernel came by a uprobe's breakpoint, with its instruction pointer
- * not yet set back: then the instruction there has not run. Exceptions and interrupts have -1 for a
- * system call's number. Other instructions end in such a byte too. In front of a breakpoint there
- * may be another one, as padding.
- */
-static __always_inline bool unwind_at_breakpoint(struct unwind_walker *w)
+/* The rule's number at any address of the process; 0: there is no table for it. */
+__noinline __u32 unwind_rule_of(__u32 caller, __u64 addr)
 {
-	__u8 code[2] = {};
+	struct unwind_walker *w = unwind_walker_of(caller);
 
-	if (w->raw[UNWIND_RAW_ORIG_AX] != ~0ull)
+	if (!cfg.unwind || !w)
+		return 0;
+	if (addr - w->span.start >= w->span.end - w->span.start && unwind_find(caller, addr))
+		return 0;
+	return w->span.kind == UNWIND_SPAN_TABLE ? unwind_rule_number(w, addr) : 0;
+}
+
+/* Whether code that returns there is right behind a call. */
+static __always_inline bool unwind_is_behind_call(__u64 ret)
+{
+	__u8 code[7] = {};
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(ret - sizeof(code))))
 		return false;
-	if (bpf_probe_read_user(code, sizeof(code), (void *)(w->raw[UNWIND_RAW_IP] - 1)))
-		return false;
-	return code[0] == 0xcc && code[1] != 0xcc &&
-	       compat_has_uprobes((void *)bpf_get_current_task());
+	/* call rel32, and call r/m by the length of its operand */
+	return code[2] == 0xe8 || (code[5] == 0xff && (code[6] & 0x38) == 0x10) ||
+	       (code[4] == 0xff && (code[5] & 0x38) == 0x10) ||
+	       (code[3] == 0xff && (code[4] & 0x38) == 0x10) ||
+	       (code[1] == 0xff && (code[2] & 0x38) == 0x10) ||
+	       (code[0] == 0xff && (code[1] & 0x38) == 0x10);
+}
+
+/* Whether the leaf can be at `at`: by the rule there it has a return address. */
+__noinline int unwind_fits(__u32 caller, __u64 at)
+{
+	struct unwind_walker *w = unwind_walker_of(caller);
+	__u32 number = unwind_rule_of(caller, at), fault = 0;
+	struct unwind_rule *rule;
+	__u64 ret;
+
+	if (!cfg.unwind || !w || !number)
+		return 0;
+	rule = bpf_map_lookup_elem(&unwind_rules, &number);
+	if (!rule || rule->cfa != UNWIND_CFA_REG)
+		return 0;
+	ret = unwind_word(w, caller, w->regs[rule->reg & 15] + (__s64)rule->off - 8, &fault);
+	return !fault && !unwind_find(caller, ret - 1) && unwind_is_behind_call(ret);
+}
+
+/* Whether a register of the leaf but its stack pointer has this value. */
+__noinline int unwind_in_register(__u32 caller, __u64 word)
+{
+	struct unwind_walker *w = unwind_walker_of(caller);
+
+	if (!cfg.unwind || !w)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < UNWIND_PC; i++)
+		if (i != UNWIND_SP && w->regs[i] == word)
+			return 1;
+	return 0;
+}
+
+/* The register that the rule `to` has at the stack pointer, and `from` has not; 0 if there is none.
+ */
+__noinline __u32 unwind_saved_there(__u32 caller, __u32 from, __u32 to, __u64 cfa)
+{
+	static const __u8 saved[UNWIND_N_SAVED] = UNWIND_X86_SAVED;
+	struct unwind_walker *w = unwind_walker_of(caller);
+	struct unwind_rule *a = bpf_map_lookup_elem(&unwind_rules, &from);
+	struct unwind_rule *b = bpf_map_lookup_elem(&unwind_rules, &to);
+	__s32 there;
+
+	if (!cfg.unwind || !w || !a || !b)
+		return 0;
+	there = UNWIND_AT(UNWIND_AT_CFA, w->regs[UNWIND_SP] - cfa);
+#pragma unroll
+	for (int i = 0; i < UNWIND_N_SAVED; i++)
+		if (b->saved[i] == there && a->saved[i] != there)
+			return saved[i];
+	return 0;
+}
+
+/*
+ * Whether the instruction at `at` is a push that has been made (1), so that the registers are those
+ * of `next`, the address behind it, or one that has not (-1); 0: it is none that matters. The
+ * instruction itself can't be read, since the breakpoint is in its place, and is told by the rules:
+ * with a push the CFA is 8 bytes further from the stack pointer, or a register is saved at the
+ * stack pointer. It has run if the word there is that register; if nobody notes where that is, any
+ * one.
+ */
+__noinline int unwind_pushed(__u32 caller, __u64 at, __u64 next)
+{
+	struct unwind_walker *w = unwind_walker_of(caller);
+	__u32 number = unwind_rule_of(caller, at), after = unwind_rule_of(caller, next);
+	struct unwind_rule *from, *to;
+	__u32 reg, fault = 0;
+	__u64 cfa, word;
+
+	if (!cfg.unwind || !w || !number || !after || number == after)
+		return 0;
+	from = bpf_map_lookup_elem(&unwind_rules, &number);
+	to = bpf_map_lookup_elem(&unwind_rules, &after);
+	if (!from || !to || from->cfa != UNWIND_CFA_REG || to->cfa != UNWIND_CFA_REG ||
+	    from->reg != to->reg)
+		return 0;
+	cfa = w->regs[to->reg & 15] + (__s64)to->off;
+	if (to->reg == UNWIND_SP && to->off != from->off + 8)
+		return 0;
+	word = unwind_word(w, caller, w->regs[UNWIND_SP], &fault);
+	if (fault)
+		return -1;
+	reg = unwind_saved_there(caller, number, after, cfa);
+	if (reg ? w->regs[reg & 15] != word
+		: to->reg == UNWIND_SP && !unwind_in_register(caller, word))
+		return -1;
+	if (!reg && to->reg != UNWIND_SP)
+		return 0;
+	/* Two registers that are pushed one after the other may be equal. */
+	return unwind_fits(caller, next) ? 1 : -1;
+}
+
+/*
+ * Whether a task that came by a breakpoint is still behind it, at ip, or past its instruction. A
+ * jump may have led to a function with such bytes as padding before it, or they are behind a
+ * function's last instruction, or both are probed.
+ */
+static __always_inline bool unwind_is_behind(__u32 caller, __u64 ip, bool is_probe)
+{
+	__u32 number = unwind_rule_of(caller, ip - 1), after = unwind_rule_of(caller, ip);
+	int pushed;
+
+	if (!number && !after)
+		return !is_probe;
+	if (!number || !after)
+		return number;
+	pushed = unwind_pushed(caller, ip - 1, ip);
+	if (pushed > 0 || !is_probe)
+		return pushed <= 0;
+	return number != after && !unwind_fits(caller, ip) && unwind_fits(caller, ip - 1);
+}
+
+/*
+ * The kernel carries out jumps and calls by going behind the instruction first. A call has then
+ * pushed that address; where a jump leads is not known yet.
+ */
+static __always_inline void unwind_branch(struct unwind_walker *w, __u32 caller, __u64 ip)
+{
+	__u8 code[6] = {};
+	__u32 fault = 0;
+	__u64 word;
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(ip - sizeof(code))))
+		return;
+	if (code[0] != 0xcc && code[1] != 0xcc && code[4] != 0xcc)
+		return;
+	word = unwind_word(w, caller, w->regs[UNWIND_SP], &fault);
+	if (code[1] == 0xcc && !fault && word == ip) {
+		w->regs[UNWIND_PC] = ip - 5;
+		w->regs[UNWIND_SP] += 8;
+	} else if (!unwind_fits(caller, ip)) {
+		if (code[4] == 0xcc && unwind_fits(caller, ip - 2))
+			w->regs[UNWIND_PC] = ip - 2;
+		else if (code[1] == 0xcc && unwind_fits(caller, ip - 5))
+			w->regs[UNWIND_PC] = ip - 5;
+		else if (code[0] == 0xcc && unwind_fits(caller, ip - 6))
+			w->regs[UNWIND_PC] = ip - 6;
+	}
+}
+
+/*
+ * A task that is in the kernel since it came to a uprobe's breakpoint: the instruction pointer is
+ * one behind it until the kernel sets that back, and the kernel may carry out the instruction
+ * itself (pushes, calls, jumps and nops), while it is interrupted like any other code. Registers
+ * become those of before the instruction, or of after it.
+ *
+ * Where the kernel's entry for breakpoints is not known, any task in a process with uprobes may
+ * have come by it.
+ */
+static __always_inline void unwind_breakpoint(struct unwind_walker *w, __u32 caller)
+{
+	__u64 ip = w->regs[UNWIND_PC], word;
+	__u8 code[3] = {}; /* from one byte before ip */
+
+	if (cfg.breakpoint_entry) {
+		word = compat_entered_by();
+		if (word < cfg.breakpoint_entry || word >= cfg.breakpoint_entry_end)
+			return;
+	}
+	if (!compat_has_uprobes((void *)bpf_get_current_task()) ||
+	    bpf_probe_read_user(code, sizeof(code), (void *)(ip - 1)))
+		return;
+	if (code[0] == 0xcc && unwind_is_behind(caller, ip, code[1] == 0xcc)) {
+		w->regs[UNWIND_PC] = ip - 1;
+	} else if (code[1] == 0xcc && unwind_pushed(caller, ip, ip + 1) > 0) {
+		w->regs[UNWIND_PC] = ip + 1;
+	} else if (code[1] == 0xcc && (code[2] & 0xf8) == 0x50 &&
+		   unwind_pushed(caller, ip, ip + 2) > 0) {
+		/* r8 to r15 take two bytes */
+		w->regs[UNWIND_PC] = ip + 2;
+	} else {
+		unwind_branch(w, caller, ip);
+	}
+}
+
+/*
+ * The same while an instruction runs out of line. It can do anything, but is over when the kernel
+ * goes on; where it runs is unwind_odd()'s matter. What the kernel puts right afterwards is the
+ * return address of a call: it takes the one from the stack, and pushes another.
+ */
+static __always_inline void unwind_stepped(struct unwind_walker *w, __u32 caller,
+					   const struct compat_step *step)
+{
+	__u64 sp = w->regs[UNWIND_SP], pc = w->regs[UNWIND_PC], word;
+	__u32 fault = 0;
+
+	if (compat_step_uses_rbx(step, w->regs[UNWIND_X86_RBX]))
+		w->regs[UNWIND_X86_RBX] = step->scratch;
+	if (!(step->fixups & COMPAT_STEP_CALL) || pc == step->at || compat_step_origin(step, pc))
+		return;
+	word = unwind_word(w, caller, sp, &fault);
+	if (!fault && (compat_step_origin(step, word) || word - step->at <= COMPAT_MAX_INSN))
+		return;
+	fault = 0;
+	word = unwind_word(w, caller, sp - 8, &fault);
+	if (!fault && (compat_step_origin(step, word) || word - step->at <= COMPAT_MAX_INSN))
+		w->regs[UNWIND_SP] = sp - 8;
+}
+
+/*
+ * At a nop that the kernel has made a call to a trampoline: between the two instructions that it
+ * may have become, or when the system call is about to return and has the stack pointer back in the
+ * trampoline, but not yet the instruction pointer.
+ */
+static __always_inline void unwind_at_probe_call(struct unwind_walker *w, bool in_kernel)
+{
+	__u64 pc = w->regs[UNWIND_PC], sp = w->regs[UNWIND_SP], page, ret;
+	__u64 words[4] = {};
+	__u8 code[15] = {}; /* from five bytes before pc */
+	__u32 at;
+	__s32 to;
+	int drops;
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 5)))
+		return;
+	if (code[5] == 0xe8)
+		at = 5;
+	else if (code[5] == 0x48 && code[6] == 0x8d && code[10] == 0xe8)
+		at = 10;
+	else
+		return;
+	ret = pc + at;
+	if (at == 5)
+		to = code[6] | code[7] << 8 | code[8] << 16 | (__u32)code[9] << 24;
+	else
+		to = code[11] | code[12] << 8 | code[13] << 16 | (__u32)code[14] << 24;
+	page = ret + (__s64)to;
+	if (page & 0xfff)
+		return;
+	drops = unwind_probe_drops(page);
+	if (drops < 0 || !unwind_probe_site(page, drops, ret))
+		return;
+	if (at == 5 && drops) {
+		w->regs[UNWIND_SP] = sp + drops;
+		w->regs[UNWIND_PC] = pc - 5;
+	} else if (in_kernel && !bpf_probe_read_user(words, sizeof(words), (void *)sp) &&
+		   words[3] == ret && words[2] == w->regs[UNWIND_X86_RCX]) {
+		w->regs[UNWIND_SP] = sp + sizeof(words) + drops;
+	}
+}
+
+/*
+ * Makes the registers of a task that is in the trap of a uprobe, those before or those after the
+ * probed instruction.
+ */
+__noinline int unwind_settle(__u32 caller, __u32 in_kernel)
+{
+	struct unwind_walker *w = unwind_walker_of(caller);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct compat_step step;
+
+	if (!cfg.unwind || !w)
+		return 0;
+	/* Exceptions and interrupts have -1 for a system call's number. */
+	if (in_kernel && w->raw[UNWIND_RAW_ORIG_AX] == ~0ull) {
+		step = compat_uprobes_step(task);
+		if (step.slot)
+			unwind_stepped(w, caller, &step);
+		else
+			unwind_breakpoint(w, caller);
+	}
+	if (compat_has_uprobes(task))
+		unwind_at_probe_call(w, in_kernel);
+	return 0;
 }
 
 /*
@@ -620,8 +1007,6 @@ GLOBAL_FN int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
 	if (in_kernel) {
 		if (compat_all_user_regs(w->raw) || !(w->raw[UNWIND_RAW_CS] & 3))
 			return -1;
-		if (unwind_at_breakpoint(w))
-			w->raw[UNWIND_RAW_IP]--;
 	}
 	unwind_set_regs(w);
 	w->window_at = UNWIND_NO_WINDOW;
@@ -629,7 +1014,11 @@ GLOBAL_FN int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
 	w->known = UNWIND_ALL_KNOWN;
 	w->n = w->by_fp = w->guess = w->fault = w->signals = 0;
 	w->max = max;
-	unwind_push(w, w->regs[UNWIND_PC], 0);
+	if (w->raw[UNWIND_RAW_CS] != UNWIND_CS_32)
+		unwind_settle(caller, in_kernel);
+	w->back = 0;
+	w->ips[0] = w->regs[UNWIND_PC];
+	w->n = !!w->ips[0];
 	w->stop = UNWIND_STOP_32BIT;
 	if (w->raw[UNWIND_RAW_CS] == UNWIND_CS_32)
 		return 0;

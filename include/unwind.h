@@ -137,7 +137,7 @@ enum unwind_stop {
 	UNWIND_STOP_BAD_CFA,	   /* the stack would grow the wrong way */
 	UNWIND_STOP_FAULT,	   /* memory that can't be read now */
 	UNWIND_STOP_FRAME_POINTER, /* no valid frame pointer where one is needed */
-	UNWIND_STOP_UPROBES,	   /* a uretprobe's trampoline whose caller is not known */
+	UNWIND_STOP_UPROBES,	   /* a probe's trampoline, whose caller or form is not known */
 	UNWIND_STOP_32BIT,	   /* a 32-bit task */
 	UNWIND_N_STOPS,
 };

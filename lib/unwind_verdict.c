@@ -143,7 +143,7 @@ char *unwinder_text(enum unwind_text text, const char *module)
 		[UNWIND_TEXT_DAMAGED] = "[truncated: stack makes no sense in %s]",
 		[UNWIND_TEXT_UNREADABLE] = "[truncated: stack not readable in %s]",
 		[UNWIND_TEXT_NO_FRAME_POINTER] = "[truncated: no frame pointer in %s]",
-		[UNWIND_TEXT_UPROBES] = "[truncated: uretprobe of another tool%.0s]",
+		[UNWIND_TEXT_UPROBES] = "[truncated: trampoline of a probe%.0s]",
 		[UNWIND_TEXT_32BIT] = "[truncated: 32-bit code%.0s]",
 	};
 	char *out = NULL;

@@ -128,6 +128,27 @@ is()
 	is "1 ROOT 0 _start;libc;main;run;deep;deep;deep;at"
 }
 
+@test "what the kernel makes of a probed nop: at each of its instructions, whichever form it has" {
+	local off
+
+	# at PLACE: as walk, but there
+	at()
+	{
+		"$SG_BUILD/live/unwind_walk" "$1" "$W/trampolines" -r 103 -w 104 \
+			>"$T/out" 2>"$T/err" 3>&- 4>&- || fail "unwind_walk $1: $?"
+	}
+
+	for off in 0 1 3 4 0xb 0xd 0xe 0x10 0x11; do
+		at trampoline+$off
+		is "1 ROOT 0 _start;libc;main;run;site"
+		at trampoline_red_zone+$off
+		is "1 ROOT 0 _start;libc;main;run;site_red_zone"
+	done
+	# not guessed
+	at trampoline_other+1
+	is "1 NO_ENTRY 0 trampoline_other"
+}
+
 @test "where a thread leaves the CPU" {
 	"$SG_BUILD/live/unwind_walk" -s "$W/unwind" -r 103 -w 104 sleep >"$T/out" 3>&- 4>&-
 	stacks | grep -Eq '^[0-9]+ ROOT 0 _start;libc;main;run;sleeps$'
