@@ -708,6 +708,12 @@ __noinline __u32 unwind_rule_of(__u32 caller, __u64 addr)
 	return w->span.kind == UNWIND_SPAN_TABLE ? unwind_rule_number(w, addr) : 0;
 }
 
+/* Whether a byte is that opcode, or the breakpoint of a probe in its place. */
+static __always_inline bool unwind_is_opcode(__u8 byte, __u8 opcode)
+{
+	return byte == opcode || byte == 0xcc;
+}
+
 /* Whether code that returns there is right behind a call. */
 static __always_inline bool unwind_is_behind_call(__u64 ret)
 {
@@ -716,11 +722,12 @@ static __always_inline bool unwind_is_behind_call(__u64 ret)
 	if (bpf_probe_read_user(code, sizeof(code), (void *)(ret - sizeof(code))))
 		return false;
 	/* call rel32, and call r/m by the length of its operand */
-	return code[2] == 0xe8 || (code[5] == 0xff && (code[6] & 0x38) == 0x10) ||
-	       (code[4] == 0xff && (code[5] & 0x38) == 0x10) ||
-	       (code[3] == 0xff && (code[4] & 0x38) == 0x10) ||
-	       (code[1] == 0xff && (code[2] & 0x38) == 0x10) ||
-	       (code[0] == 0xff && (code[1] & 0x38) == 0x10);
+	return unwind_is_opcode(code[2], 0xe8) ||
+	       (unwind_is_opcode(code[5], 0xff) && (code[6] & 0x38) == 0x10) ||
+	       (unwind_is_opcode(code[4], 0xff) && (code[5] & 0x38) == 0x10) ||
+	       (unwind_is_opcode(code[3], 0xff) && (code[4] & 0x38) == 0x10) ||
+	       (unwind_is_opcode(code[1], 0xff) && (code[2] & 0x38) == 0x10) ||
+	       (unwind_is_opcode(code[0], 0xff) && (code[1] & 0x38) == 0x10);
 }
 
 /* Whether the leaf can be at `at`: by the rule there it has a return address. */
