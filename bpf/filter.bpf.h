@@ -23,6 +23,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#include "compat.bpf.h"
 #include "filter.h"
 
 /* One for each filter; user space sets the number of both before loading. May be frozen. */
