@@ -173,6 +173,14 @@ static __always_inline int compat_user_regs(struct compat_user_regs *out)
 	return 0;
 }
 
+/* Its stack pointer alone, for those who have no room for more; 0: not known. */
+static __always_inline __u64 compat_user_sp(void)
+{
+	struct pt_regs *regs = compat_task_regs();
+
+	return regs ? BPF_CORE_READ(regs, sp) : 0;
+}
+
 /* Numbers of x86-64's system calls, as they stay in the registers until the next entry. */
 #define COMPAT_EXECVE	59
 #define COMPAT_EXECVEAT 322

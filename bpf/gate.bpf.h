@@ -543,10 +543,7 @@ static __always_inline bool gate_still_inside(const struct gate_ref *g, struct g
 	if (!(g->flags & GATE_F_FRAME) || !op->sp)
 		return true;
 	if (!now_sp) {
-		struct compat_user_regs user = {};
-
-		compat_user_regs(&user);
-		now_sp = user.sp;
+		now_sp = compat_user_sp();
 		if (!now_sp || compat_in_exec())
 			return true;
 	}

@@ -697,7 +697,7 @@ static __always_inline void unwind_set_regs(struct unwind_walker *w)
 enum { UNWIND_RAW_ORIG_AX = 15, UNWIND_RAW_IP = 16, UNWIND_RAW_CS = 17 };
 
 /* The rule's number at any address of the process; 0: there is no table for it. */
-__noinline __u32 unwind_rule_of(__u32 caller, __u64 addr)
+GLOBAL_FN __u32 unwind_rule_of(__u32 caller, __u64 addr)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 
@@ -730,12 +730,15 @@ static __always_inline bool unwind_is_behind_call(__u64 ret)
 	       (unwind_is_opcode(code[0], 0xff) && (code[1] & 0x38) == 0x10);
 }
 
-/* Whether the leaf can be at `at`: by the rule there it has a return address. */
-__noinline int unwind_fits(__u32 caller, __u64 at)
+/*
+ * Whether the leaf can be where this rule holds: it has a return address. The number is the
+ * caller's to find, as overflowfilter's calls are nested as deep as the verifier allows (8).
+ */
+GLOBAL_FN int unwind_fits(__u32 caller, __u32 number)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
-	__u32 number = unwind_rule_of(caller, at), fault = 0;
 	struct unwind_rule *rule;
+	__u32 fault = 0;
 	__u64 ret;
 
 	if (!cfg.unwind || !w || !number)
@@ -747,8 +750,13 @@ __noinline int unwind_fits(__u32 caller, __u64 at)
 	return !fault && !unwind_find(caller, ret - 1) && unwind_is_behind_call(ret);
 }
 
+static __always_inline bool unwind_fits_at(__u32 caller, __u64 at)
+{
+	return unwind_fits(caller, unwind_rule_of(caller, at));
+}
+
 /* Whether a register of the leaf but its stack pointer has this value. */
-__noinline int unwind_in_register(__u32 caller, __u64 word)
+GLOBAL_FN int unwind_in_register(__u32 caller, __u64 word)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 
@@ -763,7 +771,7 @@ __noinline int unwind_in_register(__u32 caller, __u64 word)
 
 /* The register that the rule `to` has at the stack pointer, and `from` has not; 0 if there is none.
  */
-__noinline __u32 unwind_saved_there(__u32 caller, __u32 from, __u32 to, __u64 cfa)
+GLOBAL_FN __u32 unwind_saved_there(__u32 caller, __u32 from, __u32 to, __u64 cfa)
 {
 	static const __u8 saved[UNWIND_N_SAVED] = UNWIND_X86_SAVED;
 	struct unwind_walker *w = unwind_walker_of(caller);
@@ -782,17 +790,16 @@ __noinline __u32 unwind_saved_there(__u32 caller, __u32 from, __u32 to, __u64 cf
 }
 
 /*
- * Whether the instruction at `at` is a push that has been made (1), so that the registers are those
- * of `next`, the address behind it, or one that has not (-1); 0: it is none that matters. The
- * instruction itself can't be read, since the breakpoint is in its place, and is told by the rules:
- * with a push the CFA is 8 bytes further from the stack pointer, or a register is saved at the
- * stack pointer. It has run if the word there is that register; if nobody notes where that is, any
- * one.
+ * Whether an instruction is a push that has been made (1), so that the registers are those of the
+ * address behind it, or one that has not (-1); 0: it is none that matters. number is the rule's at
+ * the instruction, after the one's behind it. The instruction itself can't be read, since the
+ * breakpoint is in its place, and is told by the rules: with a push the CFA is 8 bytes further from
+ * the stack pointer, or a register is saved at the stack pointer. It has run if the word there is
+ * that register; if nobody notes where that is, any one.
  */
-__noinline int unwind_pushed(__u32 caller, __u64 at, __u64 next)
+GLOBAL_FN int unwind_pushed(__u32 caller, __u32 number, __u32 after)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
-	__u32 number = unwind_rule_of(caller, at), after = unwind_rule_of(caller, next);
 	struct unwind_rule *from, *to;
 	__u32 reg, fault = 0;
 	__u64 cfa, word;
@@ -816,8 +823,18 @@ __noinline int unwind_pushed(__u32 caller, __u64 at, __u64 next)
 		return -1;
 	if (!reg && to->reg != UNWIND_SP)
 		return 0;
-	/* Two registers that are pushed one after the other may be equal. */
-	return unwind_fits(caller, next) ? 1 : -1;
+	return 1;
+}
+
+/* The same of the instruction at `at`; two registers that are pushed one after the other may be
+ * equal.
+ */
+static __always_inline int unwind_has_pushed(__u32 caller, __u64 at, __u64 next)
+{
+	__u32 number = unwind_rule_of(caller, at), after = unwind_rule_of(caller, next);
+	int pushed = unwind_pushed(caller, number, after);
+
+	return pushed > 0 && !unwind_fits(caller, after) ? -1 : pushed;
 }
 
 /*
@@ -834,10 +851,12 @@ static __always_inline bool unwind_is_behind(__u32 caller, __u64 ip, bool is_pro
 		return !is_probe;
 	if (!number || !after)
 		return number;
-	pushed = unwind_pushed(caller, ip - 1, ip);
+	pushed = unwind_pushed(caller, number, after);
+	if (pushed > 0 && !unwind_fits(caller, after))
+		pushed = -1;
 	if (pushed > 0 || !is_probe)
 		return pushed <= 0;
-	return number != after && !unwind_fits(caller, ip) && unwind_fits(caller, ip - 1);
+	return number != after && !unwind_fits(caller, after) && unwind_fits(caller, number);
 }
 
 /*
@@ -858,12 +877,12 @@ static __always_inline void unwind_branch(struct unwind_walker *w, __u32 caller,
 	if (code[1] == 0xcc && !fault && word == ip) {
 		w->regs[UNWIND_PC] = ip - 5;
 		w->regs[UNWIND_SP] += 8;
-	} else if (!unwind_fits(caller, ip)) {
-		if (code[4] == 0xcc && unwind_fits(caller, ip - 2))
+	} else if (!unwind_fits_at(caller, ip)) {
+		if (code[4] == 0xcc && unwind_fits_at(caller, ip - 2))
 			w->regs[UNWIND_PC] = ip - 2;
-		else if (code[1] == 0xcc && unwind_fits(caller, ip - 5))
+		else if (code[1] == 0xcc && unwind_fits_at(caller, ip - 5))
 			w->regs[UNWIND_PC] = ip - 5;
-		else if (code[0] == 0xcc && unwind_fits(caller, ip - 6))
+		else if (code[0] == 0xcc && unwind_fits_at(caller, ip - 6))
 			w->regs[UNWIND_PC] = ip - 6;
 	}
 }
@@ -892,10 +911,10 @@ static __always_inline void unwind_breakpoint(struct unwind_walker *w, __u32 cal
 		return;
 	if (code[0] == 0xcc && unwind_is_behind(caller, ip, code[1] == 0xcc)) {
 		w->regs[UNWIND_PC] = ip - 1;
-	} else if (code[1] == 0xcc && unwind_pushed(caller, ip, ip + 1) > 0) {
+	} else if (code[1] == 0xcc && unwind_has_pushed(caller, ip, ip + 1) > 0) {
 		w->regs[UNWIND_PC] = ip + 1;
 	} else if (code[1] == 0xcc && (code[2] & 0xf8) == 0x50 &&
-		   unwind_pushed(caller, ip, ip + 2) > 0) {
+		   unwind_has_pushed(caller, ip, ip + 2) > 0) {
 		/* r8 to r15 take two bytes */
 		w->regs[UNWIND_PC] = ip + 2;
 	} else {
@@ -973,7 +992,7 @@ static __always_inline void unwind_at_probe_call(struct unwind_walker *w, bool i
  * Makes the registers of a task that is in the trap of a uprobe, those before or those after the
  * probed instruction.
  */
-__noinline int unwind_settle(__u32 caller, __u32 in_kernel)
+GLOBAL_FN int unwind_settle(__u32 caller, __u32 in_kernel)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct task_struct *task = (void *)bpf_get_current_task();
