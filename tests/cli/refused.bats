@@ -183,14 +183,17 @@ assert_kept()
 }
 
 @test "outputs that cannot be opened: nothing is started" {
-	local option
+	local option other
 
 	keep
 	for option in -o --samples --summary; do
+		other=(-o "$T/kept")
+		# There is one -o.
+		[ $option != -o ] || other=(--summary "$T/kept")
 		fails 1 "$option: cannot write to $T/no/where: No such file or directory" \
-			-o "$T/kept" $option "$T/no/where" -- touch "$T/ran"
+			"${other[@]}" $option "$T/no/where" -- touch "$T/ran"
 		fails 1 "$option: cannot write to $T: Is a directory" \
-			-o "$T/kept" $option "$T" -- touch "$T/ran"
+			"${other[@]}" $option "$T" -- touch "$T/ran"
 		[ ! -e "$T/ran" ] || fail "the command ran"
 		assert_kept
 	done

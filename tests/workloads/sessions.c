@@ -63,7 +63,7 @@ GATED void request(struct session *s);
 GATED long expression(struct session *s);
 
 static struct session *sessions;
-static unsigned int n_sessions = 40, n_requests = 80;
+static unsigned int n_sessions = 40, n_requests = 80, error_percent = 20;
 static bool at_once;
 static const char *directory = ".";
 static pthread_barrier_t start;
@@ -331,7 +331,7 @@ static void plan_request(struct session *s)
 	unsigned int r;
 
 	s->slow = chance(s, 7);
-	s->error = chance(s, 20);
+	s->error = chance(s, error_percent);
 	r = draw(s) % 100;
 	if (s->slow)
 		s->now->kind = r < 40	? KIND_SLEEP
@@ -413,8 +413,9 @@ int main(int argc, char **argv)
 	struct wl wl;
 	int c;
 
-	wl_init(&wl, "[-s SEED] [-t SESSIONS] [-n REQUESTS] [-m MS] [-d DIRECTORY] [-i]");
-	while ((c = getopt(argc, argv, WL_OPTS "s:t:n:m:d:i")) != -1) {
+	wl_init(&wl,
+		"[-s SEED] [-t SESSIONS] [-n REQUESTS] [-m MS] [-d DIRECTORY] [-e PERCENT] [-i]");
+	while ((c = getopt(argc, argv, WL_OPTS "s:t:n:m:d:e:i")) != -1) {
 		if (wl_option(&wl, c, optarg))
 			continue;
 		if (c == 's')
@@ -427,6 +428,8 @@ int main(int argc, char **argv)
 			min_ns = wl_number(c, optarg, 0, 100000) * NS_PER_MS;
 		else if (c == 'd')
 			directory = optarg;
+		else if (c == 'e')
+			error_percent = (unsigned int)wl_number(c, optarg, 0, 100);
 		else if (c == 'i')
 			at_once = true;
 	}
