@@ -499,15 +499,6 @@ GLOBAL_FN int unwind_odd(__u32 caller, __u32 reason)
 		w->regs[UNWIND_PC] = w->ips[last] = other;
 		return UNWIND_MORE;
 	}
-	if (!w->back) {
-		other = unwind_probe_call(w, task);
-		if (other == UNWIND_NO_PROBE)
-			return UNWIND_STOP_UPROBES;
-		if (other) {
-			w->regs[UNWIND_PC] = w->ips[last] = other;
-			return UNWIND_MORE;
-		}
-	}
 	if (unwind_is_sigreturn(pc))
 		return unwind_signal(caller);
 	/* What it has in the place of a return address is a pointer. */
@@ -949,25 +940,31 @@ static __always_inline void unwind_stepped(struct unwind_walker *w, __u32 caller
 /*
  * At a nop that the kernel has made a call to a trampoline: between the two instructions that it
  * may have become, or when the system call is about to return and has the stack pointer back in the
- * trampoline, but not yet the instruction pointer.
+ * trampoline, but not yet the instruction pointer. A function of its own, for its room on the
+ * stack.
  */
-static __always_inline void unwind_at_probe_call(struct unwind_walker *w, bool in_kernel)
+GLOBAL_FN int unwind_at_probe_call(__u32 caller, __u32 in_kernel)
 {
-	__u64 pc = w->regs[UNWIND_PC], sp = w->regs[UNWIND_SP], page, ret;
+	struct unwind_walker *w = unwind_walker_of(caller);
+	__u64 pc, sp, page, ret;
 	__u64 words[4] = {};
 	__u8 code[15] = {}; /* from five bytes before pc */
 	__u32 at;
 	__s32 to;
 	int drops;
 
+	if (!cfg.unwind || !w)
+		return 0;
+	pc = w->regs[UNWIND_PC];
+	sp = w->regs[UNWIND_SP];
 	if (bpf_probe_read_user(code, sizeof(code), (void *)(pc - 5)))
-		return;
+		return 0;
 	if (code[5] == 0xe8)
 		at = 5;
 	else if (code[5] == 0x48 && code[6] == 0x8d && code[10] == 0xe8)
 		at = 10;
 	else
-		return;
+		return 0;
 	ret = pc + at;
 	if (at == 5)
 		to = code[6] | code[7] << 8 | code[8] << 16 | (__u32)code[9] << 24;
@@ -975,10 +972,10 @@ static __always_inline void unwind_at_probe_call(struct unwind_walker *w, bool i
 		to = code[11] | code[12] << 8 | code[13] << 16 | (__u32)code[14] << 24;
 	page = ret + (__s64)to;
 	if (page & 0xfff)
-		return;
+		return 0;
 	drops = unwind_probe_drops(page);
 	if (drops < 0 || !unwind_probe_site(page, drops, ret))
-		return;
+		return 0;
 	if (at == 5 && drops) {
 		w->regs[UNWIND_SP] = sp + drops;
 		w->regs[UNWIND_PC] = pc - 5;
@@ -986,11 +983,34 @@ static __always_inline void unwind_at_probe_call(struct unwind_walker *w, bool i
 		   words[3] == ret && words[2] == w->regs[UNWIND_X86_RCX]) {
 		w->regs[UNWIND_SP] = sp + sizeof(words) + drops;
 	}
+	return 0;
+}
+
+/*
+ * A leaf in a trampoline becomes one at the probed instruction. Not asked where a walk finds no
+ * rule, as all else that stands in place of code: there is no room for it on the stack that deep.
+ * 0, or UNWIND_STOP_UPROBES: in one of which we don't know enough.
+ */
+GLOBAL_FN int unwind_probe_leaf(__u32 caller)
+{
+	struct unwind_walker *w = unwind_walker_of(caller);
+	__u64 site;
+
+	if (!cfg.unwind || !w)
+		return 0;
+	if (!unwind_find(caller, w->regs[UNWIND_PC]) && w->span.kind != UNWIND_SPAN_NONE)
+		return 0;
+	site = unwind_probe_call(w, (void *)bpf_get_current_task());
+	if (site == UNWIND_NO_PROBE)
+		return UNWIND_STOP_UPROBES;
+	if (site)
+		w->regs[UNWIND_PC] = site;
+	return 0;
 }
 
 /*
  * Makes the registers of a task that is in the trap of a uprobe, those before or those after the
- * probed instruction.
+ * probed instruction. 0, or the reason for which the walk ends here.
  */
 GLOBAL_FN int unwind_settle(__u32 caller, __u32 in_kernel)
 {
@@ -1008,9 +1028,10 @@ GLOBAL_FN int unwind_settle(__u32 caller, __u32 in_kernel)
 		else
 			unwind_breakpoint(w, caller);
 	}
-	if (compat_has_uprobes(task))
-		unwind_at_probe_call(w, in_kernel);
-	return 0;
+	if (!compat_has_uprobes(task))
+		return 0;
+	unwind_at_probe_call(caller, in_kernel);
+	return unwind_probe_leaf(caller);
 }
 
 /*
@@ -1022,7 +1043,7 @@ GLOBAL_FN int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
 {
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct unwind_proc *proc;
-	int stop = UNWIND_STOP_DEPTH;
+	int stop;
 
 	if (!cfg.unwind || !w)
 		return -1;
@@ -1040,14 +1061,20 @@ GLOBAL_FN int unwind_walk(__u32 caller, __u32 pid, __u32 in_kernel, __u32 max)
 	w->known = UNWIND_ALL_KNOWN;
 	w->n = w->by_fp = w->guess = w->fault = w->signals = 0;
 	w->max = max;
+	stop = 0;
 	if (w->raw[UNWIND_RAW_CS] != UNWIND_CS_32)
-		unwind_settle(caller, in_kernel);
+		stop = unwind_settle(caller, in_kernel);
 	w->back = 0;
 	w->ips[0] = w->regs[UNWIND_PC];
 	w->n = !!w->ips[0];
 	w->stop = UNWIND_STOP_32BIT;
 	if (w->raw[UNWIND_RAW_CS] == UNWIND_CS_32)
 		return 0;
+	if (stop) {
+		w->stop = stop;
+		return 0;
+	}
+	stop = UNWIND_STOP_DEPTH;
 	/* A frame may take one more step than it has frames: what stood there was another's. */
 	for (int i = 0; i < SAMPLE_MAX_FRAMES + COMPAT_UPROBES_MAX_DEPTH; i++) {
 		stop = unwind_step(caller);
