@@ -998,8 +998,6 @@ GLOBAL_FN int unwind_probe_leaf(__u32 caller)
 
 	if (!cfg.unwind || !w)
 		return 0;
-	if (!unwind_find(caller, w->regs[UNWIND_PC]) && w->span.kind != UNWIND_SPAN_NONE)
-		return 0;
 	site = unwind_probe_call(w, (void *)bpf_get_current_task());
 	if (site == UNWIND_NO_PROBE)
 		return UNWIND_STOP_UPROBES;
@@ -1017,6 +1015,7 @@ GLOBAL_FN int unwind_settle(__u32 caller, __u32 in_kernel)
 	struct unwind_walker *w = unwind_walker_of(caller);
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct compat_step step;
+	__u64 pc;
 
 	if (!cfg.unwind || !w)
 		return 0;
@@ -1031,6 +1030,11 @@ GLOBAL_FN int unwind_settle(__u32 caller, __u32 in_kernel)
 	if (!compat_has_uprobes(task))
 		return 0;
 	unwind_at_probe_call(caller, in_kernel);
+	pc = w->regs[UNWIND_PC];
+	/* Where there are rules or frame pointers there is no trampoline. */
+	if (unwind_rule_of(caller, pc) ||
+	    (w->span.kind == UNWIND_SPAN_FP && pc - w->span.start < w->span.end - w->span.start))
+		return 0;
 	return unwind_probe_leaf(caller);
 }
 

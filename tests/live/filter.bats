@@ -22,7 +22,7 @@ setup_file()
 	[[ "$output" != *BAD* ]]
 	[[ "$output" == *"user mode: pid="* ]]
 	# the filter on a breakpoint's data address, and its opposite
-	if [ -e /sys/bus/event_source/devices/breakpoint ]; then
+	if "$SG_BUILD/helpers/hwbreak" >/dev/null; then
 		[[ "$output" == *"kept 97 of 97"*"kept 0 of 97"* ]]
 	fi
 }

@@ -33,7 +33,7 @@ known()
 }
 
 @test "the kernel decides about code of a process that it knows" {
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	on_function
 	known 'stack has "path_a"' 49
 	known 'ip in "hit"' 97
@@ -68,7 +68,7 @@ known()
 }
 
 @test "a process that has just begun is decided late, to the same effect" {
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	on_function
 	hits 'stack has "path_a"' 49
 	holds '.late > 0 and .late == .late_kept + .late_filtered and .late_unknown == 0'

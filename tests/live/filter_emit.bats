@@ -48,7 +48,7 @@ raw_chains()
 }
 
 @test "--emit chain: exactly the kept samples are in the perf.data" {
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	on_function
 	gp -e "$MEM" --filter 'comm == "changed"' --emit chain --perf-data "$T/p.data" -- "$STATES"
 	[ "$status" -eq 0 ]
@@ -63,7 +63,7 @@ raw_chains()
 }
 
 @test "--emit chain: what was decided late is in it, and what was rejected is not" {
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	on_function
 	gp -e "$MEM" --filter 'stack has "path_a"' --emit chain --perf-data "$T/p.data" -- "$STATES"
 	[ "$status" -eq 0 ]
@@ -114,7 +114,7 @@ raw_chains()
 }
 
 @test "several events in one perf.data, each with its filter" {
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	on_function
 	gp -e "$MEM" --filter 'policy == batch' -e page-faults --filter \
 		'addr in 0x600000000000..0x600000060fff' -c 1 --emit chain --perf-data "$T/p.data" \

@@ -125,6 +125,7 @@ static int check_addr(struct filter_fields_bpf *skel, const struct bpf_program *
 	struct filter_plan *plan;
 	struct bpf_link *link;
 	char filter[64];
+	uint64_t count = 0;
 	uint32_t zero = 0;
 	int bad;
 
@@ -151,6 +152,11 @@ static int check_addr(struct filter_fields_bpf *skel, const struct bpf_program *
 	bad = skel->bss->samples[1] != WRITES || skel->bss->kept[1] != (equal ? WRITES : 0) ||
 	      !(skel->bss->have[1] >> FILTER_F_ADDR & 1) ||
 	      skel->bss->values[1][FILTER_F_ADDR] != attr.bp_addr;
+	/* Some virtual machines take the event and never deliver it: it has not counted then. */
+	if (read(fd, &count, sizeof(count)) == sizeof(count) && !count) {
+		puts("no hardware breakpoints");
+		bad = 0;
+	}
 	if (bad)
 		puts("BAD: the data address, or what the filter on it kept");
 	bpf_link__destroy(link); /* and the event with it */

@@ -10,7 +10,7 @@ load filterlib
 setup_file()
 {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 }
 
 # has_data: the kernel's own sample data can be had

@@ -14,6 +14,7 @@ STATES=$W/states
 
 on_function()
 {
+	need_breakpoints
 	MEM="mem:0x$(nm "$STATES" | awk '$3 == "hit" { print $1 }'):x"
 	ALL=97
 }
@@ -22,6 +23,7 @@ on_function()
 # so often in all, and the kernel's part of it. (Two events on one word are not for all processors.)
 on_word()
 {
+	need_breakpoints
 	MEM="mem:0x$(nm "$STATES" | awk '$3 == "word" { print $1 }')/8:w"
 	gp_ok -e "$MEM" --filter 'user || kernel' -- "$STATES"
 	ALL=$(field .kept)

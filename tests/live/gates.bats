@@ -120,7 +120,7 @@ few()
 @test "breakpoint on a marker: exactly 23 inside, 31 outside, and seen + missed is all 54" {
 	local at
 
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	at=$(address "$W/duty" marker)
 
 	gp_ok -e "mem:$at:x" -c 1 -- "$W/duty"
@@ -144,7 +144,7 @@ few()
 }
 
 @test "breakpoint with other counts: the numbers follow the program" {
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 	gp_ok -e "mem:$(address "$W/duty" marker):x" -c 1 -g "u:$W/duty:inside" -- \
 		"$W/duty" -i 211 -o 7 -n 13
 	is .kept 211

@@ -369,3 +369,9 @@ assert_says()
 {
 	grep -qE -e "$1" "$T/err" || fail "stderr does not say: $1"
 }
+
+# Some virtual machines accept hardware breakpoints and never deliver one. Not from a subshell.
+need_breakpoints()
+{
+	"$SG_BUILD/helpers/hwbreak" >/dev/null || skip "no hardware breakpoints"
+}

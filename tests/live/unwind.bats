@@ -136,6 +136,7 @@ chains()
 }
 
 @test "what a signal interrupted at its first instruction has its own name" {
+	need_breakpoints
 	wl u "$W/unwind" signal altstack
 	gp_start -q -e "$(unwind_at u)" -c 1 -p "$(wl_pid u)"
 	wl_go u

@@ -11,6 +11,7 @@ walk()
 {
 	local opts=()
 
+	need_breakpoints
 	while [[ $1 == -* ]]; do
 		opts+=("$1")
 		[[ $1 == -[udx] ]] && { opts+=("$2"); shift; }
@@ -131,6 +132,7 @@ is()
 @test "what the kernel makes of a probed nop: at each of its instructions, whichever form it has" {
 	local off
 
+	need_breakpoints
 	# at PLACE: as walk, but there
 	at()
 	{
@@ -225,6 +227,7 @@ at:	ret
 END
 	as --32 -o "$T/prog.o" "$T/prog.s"
 	ld -m elf_i386 -o "$T/prog" "$T/prog.o"
+	need_breakpoints
 	"$SG_BUILD/live/unwind_walk" at "$T/prog" >"$T/out" 2>"$T/err" 3>&- 4>&- || fail "$?"
 	[ "$(cat "$T/out")" = "1 32BIT 0 at" ]
 }

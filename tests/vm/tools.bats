@@ -12,7 +12,7 @@ KERNELGATE=$W/kernelgate
 setup_file()
 {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 }
 
 teardown()

@@ -13,7 +13,7 @@ OF=$SG_BUILD/overflowfilter
 setup_file()
 {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
-	[ -e /sys/bus/event_source/devices/breakpoint ] || skip "no hardware breakpoints"
+	need_breakpoints
 }
 
 # The stacks without their command, the root's frames under one name, as often as each was seen.
