@@ -133,10 +133,10 @@ is()
 	local off
 
 	need_breakpoints
-	# at PLACE: as walk, but there
+	# at PLACE: as walk, but there. Only a process with probes is looked at like this.
 	at()
 	{
-		"$SG_BUILD/live/unwind_walk" "$1" "$W/trampolines" -r 103 -w 104 \
+		"$SG_BUILD/live/unwind_walk" -u main "$1" "$W/trampolines" -r 103 -w 104 \
 			>"$T/out" 2>"$T/err" 3>&- 4>&- || fail "unwind_walk $1: $?"
 	}
 
