@@ -107,8 +107,8 @@ few()
 }
 
 @test "--outside keeps the complement" {
-	gp_ok -F 1999 -g "u:$W/duty:inside" --outside -- "$W/duty" -n 151
-	assert_none inside
+	gp_ok -F 1999 --samples "$T/samples.json" -g "u:$W/duty:inside" --outside -- "$W/duty" -n 151
+	assert_none_inside "$W/duty" inside
 	assert_some outside 100
 	within "$(field .kept)" "$(field .seen)" 0.7
 	# Here what was left out is what fell inside.
@@ -381,8 +381,9 @@ overlap()
 }
 
 @test "--outside of several gates: outside of all" {
-	gp_ok -F 1999 --outside -g "u:$W/nest:recurse" -g "u:$W/nest:burn_ns" -- "$W/nest"
-	assert_none recurse
+	gp_ok -F 1999 --samples "$T/samples.json" --outside \
+		-g "u:$W/nest:recurse" -g "u:$W/nest:burn_ns" -- "$W/nest"
+	assert_none_inside "$W/nest" recurse
 }
 
 # ---- kinds of points ----

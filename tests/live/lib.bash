@@ -65,23 +65,34 @@ fail()
 
 # ---- the tool ----
 
+# A summary to be looked at, unless the test has its own: summary=(...)
+summary_file()
+{
+	summary=(--summary "$T/sum.json")
+	[[ " $* " != *" --summary "* ]] || summary=()
+}
+
 # run_tool TOOL ARGS...
 run_tool()
 {
+	local summary
+
 	status=0
 	rm -f "$T/out.folded" "$T/sum.json"
-	"$1" --summary "$T/sum.json" "${@:2}" \
+	summary_file "$@"
+	"$1" "${summary[@]}" "${@:2}" \
 		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- || status=$?
 }
 
 # start_tool TOOL ARGS...
 start_tool()
 {
-	local line=
+	local line= summary
 
 	rm -f "$T/out.folded" "$T/sum.json" "$T/ready"
 	mkfifo "$T/ready"
-	"$1" --summary "$T/sum.json" --ready-fd 9 "${@:2}" \
+	summary_file "$@"
+	"$1" "${summary[@]}" --ready-fd 9 "${@:2}" \
 		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
 	GP_PID=$!
 	# If the tool ends before it is ready, its end of the FIFO is closed, and read fails.
@@ -89,11 +100,11 @@ start_tool()
 	[[ $line == ready* ]] || fail "ready line is '$line'"
 }
 
-# Of a run that writes no folded stacks there is none to be kept.
+# Of a run that writes no folded stacks there is none to be kept, and a test may have its own.
 to_file()
 {
 	to=(-o "$T/out.folded")
-	[[ " $* " != *" --emit chain "* ]] || to=()
+	[[ " $* " != *" --emit chain "* && " $* " != *" -o "* ]] || to=()
 }
 
 gp()
@@ -308,17 +319,38 @@ away_from_probes()
 # What the stacks of a process say that has just begun.
 NOT_YET='\[truncated: (process not known yet|mappings changed|address in no mapping)\]'
 
-# Not one kept sample has this frame. But a tick that was held back while a breakpoint was handled comes
-# at the probed instruction itself: at the first one before its breakpoint, at the last one after it. So
-# the function may be where a stack ends, twice at most.
+# Not one kept sample has this frame.
 assert_none()
 {
-	local bad leaf=";($1) [0-9]+\$"
+	local bad
 
-	bad=$(away_from_probes | grep -E "$leaf" | awk '{ n += $NF } END { print n + 0 }') || true
-	[ "$bad" -le 2 ] || leaf='^$'
-	bad=$(away_from_probes | grep -E "$(frame "$1")" | grep -Ev "$leaf" | cut -c1-300 | head -n 5) || true
+	bad=$(away_from_probes | grep -E "$(frame "$1")" | cut -c1-300 | head -n 5) || true
 	[ -z "$bad" ] || fail "kept, with $1: $bad"
+}
+
+# first_and_last FILE FUNCTION: where it begins and its returns, as the last three digits of the address
+first_and_last()
+{
+	objdump -d --disassemble="$2" "$1" | awk -v name="<$2>:" '
+		$2 == name { begins = 1; next }
+		begins || / ret( |$)/ { at = $1; sub(/:$/, "", at); print substr(at, length(at) - 2) }
+		{ begins = 0 }'
+}
+
+# assert_none_inside FILE FUNCTION: of a run with --outside, that gate and --samples $T/samples.json. No
+# sample is from within a call. But a tick that was held back while a breakpoint was handled comes at the
+# probed instruction itself: at the first one before its breakpoint, at the last one after it. Those are
+# outside, as the probes see it, and known by their addresses.
+assert_none_inside()
+{
+	local bad leaf=";$2(;[^;]*_[[]k])* [0-9]+\$" named at
+
+	bad=$(away_from_probes | grep -E "$(frame "$2")" | grep -Ev "$leaf" | cut -c1-300 | head -n 5) || true
+	[ -z "$bad" ] || fail "kept, with $2: $bad"
+	named=$(away_from_probes | awk -v leaf="$leaf" '$0 ~ leaf { n += $NF } END { print n + 0 }')
+	at=$(jq -r '.user_ips[0] // ""' "$T/samples.json" |
+		grep -cE "($(first_and_last "$1" "$2" | paste -sd '|'))\$") || true
+	[ "$named" -le "$at" ] || fail "$named samples end in $2, $at of them where its probes are"
 }
 
 # Every kept sample has this frame, and there are some.
