@@ -141,7 +141,7 @@ stop_for()
 	wl f "$W/frames" -t 100000 many
 	rm -f "$T/ready" && mkfifo "$T/ready"
 	STEPCLOCK=$T/step LD_PRELOAD=$SG_BUILD/helpers/libstepclock.so "$GR" -o "$T/gl" --summary "$T/sum.json" \
-		--ready-fd 9 -g "u:$W/frames:frame" --threshold 10ms -p "$(wl_pid f)" \
+		--ready-fd 9 -g "u:$W/frames:frame" --threshold 10ms --min-interval 0 -p "$(wl_pid f)" \
 		>"$T/cmd" 2>"$T/err" </dev/null 3>&- 4>&- 9>"$T/ready" &
 	GP_PID=$!
 	read -r -t 60 _ <"$T/ready" || fail "the tool never became ready"

@@ -10,7 +10,6 @@ load filterlib
 setup_file()
 {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
-	need_breakpoints
 }
 
 # has_data: the kernel's own sample data can be had

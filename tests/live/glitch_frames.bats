@@ -78,10 +78,12 @@ setup_file()
 @test "--pre and --post widen the window, and only that" {
 	gr_ok -q -g "u:$W/frames:frame" --threshold 30ms --pre 20ms --post 15ms --min-interval 0 -- \
 		"$W/frames" mix
-	glitches 'select(.from_ns != .begin_ns - 20000000 or .to_ns != .end_ns + 15000000)' >"$T/bad"
+	# The recording may have begun just before the first one.
+	glitches 'select(.to_ns != .end_ns + 15000000 or .from_ns != .begin_ns - 20000000 and
+		(.number > 1 or .from_ns < .begin_ns - 20000000 or .from_ns > .begin_ns))' >"$T/bad"
 	[ ! -s "$T/bad" ] || fail "window: $(head -n 1 "$T/bad")"
 	# At 999 Hz on two CPUs: 35 ms more.
-	glitches 'select(.samples < (.duration_ns + 35000000) / 1000000 * 1.2)' >"$T/bad"
+	glitches 'select(.samples < (.to_ns - .from_ns) / 1000000 * 1.2)' >"$T/bad"
 	[ ! -s "$T/bad" ] || fail "too few samples: $(head -n 1 "$T/bad")"
 }
 

@@ -49,7 +49,7 @@ two_probes()
 
 @test "begin and end by a user's probes, and --threshold: the slow ones, no others" {
 	two_probes | compile two
-	gr_ok -q --object "$T/two.o" --threshold 10ms -- "$W/frames" mix
+	gr_ok -q --object "$T/two.o" --threshold 10ms --min-interval 0 -- "$W/frames" mix
 	exact "$T/cmd" 10000000
 	is .frames 523
 	[ "$(glitches . | wc -l)" -ge 23 ] || fail "only $(glitches . | wc -l) glitches"

@@ -85,7 +85,7 @@ assert_unharmed()
 	[ "$status" -ne 3 ] || fail "refused"
 	is '.gates[0].entries' 997
 	[ "$(number middle_wrong "$T/cmd")" -eq 0 ] || fail "computes wrong"
-	gp_ok -g "U:$W/usdt:sgtest:plain_begin..U:$W/usdt:sgtest:plain_end" -- "$W/usdt" -n 11
+	gp_ok -F 1999 -g "U:$W/usdt:sgtest:plain_begin..U:$W/usdt:sgtest:plain_end" -- "$W/usdt" -n 11
 	is '.gates[0].entries' 11
 }
 
