@@ -370,6 +370,11 @@ uint64_t glitchdir_sum_bytes(uint64_t max_disk_bytes)
 	return !max_disk_bytes || bytes > GLITCHDIR_MAX_SUM_BYTES ? GLITCHDIR_MAX_SUM_BYTES : bytes;
 }
 
+/* What of --max-disk is for files, for all lines, and for lines of glitches without a file. */
+#define FILES_PART	   2
+#define LINES_PART	   4
+#define UNSAVED_LINES_PART 8
+
 /* Is there still so much of that part of --max-disk? */
 static bool fits(const struct glitchdir *d, unsigned int part, uint64_t used, uint64_t bytes)
 {
@@ -384,7 +389,7 @@ int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *f
 
 	if (e->unsaved)
 		return -ECANCELED;
-	if (!fits(d, 2, d->files_bytes - e->bytes, bytes)) {
+	if (!fits(d, FILES_PART, d->files_bytes - e->bytes, bytes)) {
 		glitchdir_give_up(d, e, GLITCH_MAX_DISK);
 		return -ECANCELED;
 	}
@@ -477,24 +482,40 @@ static int index_append(struct glitchdir *d, const char *line, size_t bytes)
 	return err;
 }
 
-/* What write wants to say, as a line. */
-static int append_line(struct glitchdir *d, int (*write_line)(FILE *f, const void *what),
-		       const void *what, bool limited)
+/* What write wants to say, as a line, to be freed. */
+static int make_line(int (*write_line)(FILE *f, const void *what), const void *what, char **line,
+		     size_t *bytes)
 {
-	char *line = NULL;
-	size_t bytes = 0;
-	FILE *f = open_memstream(&line, &bytes);
+	FILE *f;
 	int err;
 
+	*line = NULL;
+	*bytes = 0;
+	f = open_memstream(line, bytes);
 	if (!f)
 		return -ENOMEM;
 	err = write_line(f, what);
 	/* Where it can't make the buffer fit, fclose() succeeds, and there is no line. */
-	if (fclose(f) || !line || err)
-		err = -ENOMEM;
-	if (!err && limited && !fits(d, 4, d->lines_bytes, bytes))
+	if (!fclose(f) && *line && !err)
+		return 0;
+	free(*line);
+	*line = NULL;
+	return -ENOMEM;
+}
+
+/* part: of --max-disk, as in fits(); 0: not limited. */
+static int append_line(struct glitchdir *d, int (*write_line)(FILE *f, const void *what),
+		       const void *what, unsigned int part)
+{
+	size_t bytes;
+	char *line;
+	int err = make_line(write_line, what, &line, &bytes);
+
+	if (err)
+		return err;
+	if (part && !fits(d, part, d->lines_bytes, bytes))
 		err = -ECANCELED;
-	else if (!err)
+	else
 		err = index_append(d, line, bytes);
 	if (!err) {
 		d->counts.bytes += bytes;
@@ -514,6 +535,23 @@ static int write_sums(FILE *f, const void *what)
 	return glitchlog_json_sums(f, what);
 }
 
+bool glitchdir_line_fits(const struct glitchdir *d, const struct glitchdir_entry *e,
+			 const struct glitch *g, size_t more)
+{
+	struct glitch line = *g;
+	size_t bytes;
+	char *text;
+
+	if (!d->opts.max_disk_bytes)
+		return true;
+	line.number = e->number;
+	line.file = e->file;
+	if (make_line(write_glitch, &line, &text, &bytes))
+		return false;
+	free(text);
+	return fits(d, LINES_PART, d->lines_bytes, bytes + more);
+}
+
 int glitchdir_log(struct glitchdir *d, struct glitchdir_entry *e, const struct glitch *g)
 {
 	struct glitch line = *g;
@@ -525,7 +563,7 @@ int glitchdir_log(struct glitchdir *d, struct glitchdir_entry *e, const struct g
 	line.number = e->number;
 	line.file = e->has_file ? e->file : NULL;
 	line.unsaved = e->unsaved;
-	err = append_line(d, write_glitch, &line, true);
+	err = append_line(d, write_glitch, &line, line.file ? LINES_PART : UNSAVED_LINES_PART);
 	if (!err)
 		e->logged = true;
 	else if (err != -ECANCELED)
@@ -576,7 +614,7 @@ int glitchdir_finish(struct glitchdir *d, const char *glitches, size_t glitches_
 	line.glitches = d->counts.glitches;
 	line.saved = d->counts.saved;
 	line.unlogged = d->counts.unlogged;
-	err = append_line(d, write_sums, &line, false);
+	err = append_line(d, write_sums, &line, 0);
 	if (!err && fsync(d->index) && errno != EINVAL && errno != ENOTSUP)
 		err = -errno;
 	if (err && !first)

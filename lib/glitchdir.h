@@ -41,7 +41,8 @@ struct glitchdir_opts {
 	/*
 	 * Of all that this run writes, at least 4096; 0: no limit. Half of it is for numbered
 	 * files, a quarter for lines, which go on when no more files are saved and leave these
-	 * their room, and a quarter for what is written at the end.
+	 * their room, and a quarter for what is written at the end. Lines of glitches without a
+	 * file take half of the lines' room at most, so that there is some for those with one.
 	 */
 	uint64_t max_disk_bytes;
 	bool no_tmpfile; /* temporary files have names, as on file systems without O_TMPFILE */
@@ -112,6 +113,13 @@ void glitchdir_share(struct glitchdir *d, const struct glitchdir_entry *file,
  */
 int glitchdir_save(struct glitchdir *d, struct glitchdir_entry *e, const char *folded,
 		   size_t bytes);
+
+/*
+ * Whether there is room for the line of that glitch, when it has its file and the line is `more`
+ * bytes longer than it would be now. A file that no line names is of no use.
+ */
+bool glitchdir_line_fits(const struct glitchdir *d, const struct glitchdir_entry *e,
+			 const struct glitch *g, size_t more);
 
 /* Nothing was written, for the caller's reason: gives its place within the limits back. */
 void glitchdir_give_up(struct glitchdir *d, struct glitchdir_entry *e, enum glitch_unsaved why);

@@ -401,6 +401,10 @@ static int grow(struct reports *rs, struct report_file *file, struct flight *fli
 	return spans_add(&rs->saved, file->has.from_ns, file->has.to_ns);
 }
 
+/* What a line grows by at most when its samples are counted. */
+#define NUMBER_BYTES  24
+#define NUMBERS_BYTES 256
+
 static bool is_complete(const struct report_file *file)
 {
 	return file->entry.has_file && glitch_window_within(file->wanted, file->has);
@@ -415,8 +419,14 @@ static int save(struct reports *rs, struct report *r, int mode, struct glitch *g
 	struct glitch_window own = {.from_ns = g->from_ns, .to_ns = g->to_ns};
 	int err = 0;
 
-	if (!file->entry.unsaved && !is_complete(file))
-		err = grow(rs, file, flight);
+	if (!file->entry.unsaved && !is_complete(file)) {
+		/* No line could say what is in it. */
+		if (!glitchdir_line_fits(rs->opts.dir, e, g,
+					 NUMBERS_BYTES + NUMBER_BYTES * rs->opts.n_cpus))
+			glitchdir_give_up(rs->opts.dir, &file->entry, GLITCH_MAX_DISK);
+		else
+			err = grow(rs, file, flight);
+	}
 	if (err)
 		return err;
 	if (!file->entry.has_file || !glitch_window_within(own, file->has)) {

@@ -68,10 +68,11 @@ whole_files()
 		n=$((n + 1))
 	done < <(jq -rs '[.[] | select(.type == "glitch" and .file)] | group_by(.file)[] | last |
 		"\(.file) \(.file_samples)"' "$T/gl/index.jsonl")
-	[ "$(find "$T/gl" -name '[0-9]*.folded' | wc -l)" -eq "$n" ] || fail "not $n files"
+	[ "$(find "$T/gl/" -name '[0-9]*.folded' | wc -l)" -eq "$n" ] ||
+		fail "the index names $n files, there are $(find "$T/gl/" -name '[0-9]*.folded' | wc -l)"
 	[ -z "$(glitches 'select(.file and .unsaved == null and (.samples > .file_samples or
 		.from_ns < .file_from_ns or .to_ns > .file_to_ns))')" ] || fail "more than its file has"
-	[ -z "$(find "$T/gl" ! -name '*.folded' ! -name index.jsonl -type f)" ] ||
+	[ -z "$(find "$T/gl/" ! -name '*.folded' ! -name index.jsonl -type f)" ] ||
 		fail "left over: $(ls -A "$T/gl")"
 }
 

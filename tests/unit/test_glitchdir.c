@@ -469,7 +469,7 @@ static void max_disk(void **state)
 	const struct glitchdir_opts opts = {.max_disk_bytes = 16000};
 	struct glitchdir *d = open_dir("disk", &opts);
 	struct glitchdir_counts n;
-	struct glitchdir_entry e;
+	struct glitchdir_entry e, saved;
 	struct failure f = {};
 	char big[8001];
 	unsigned int i;
@@ -488,10 +488,14 @@ static void max_disk(void **state)
 	/* what is replaced makes room for what replaces it */
 	assert_int_equal(glitchdir_save(d, &e, big, 7999), 0);
 	glitchdir_end(d, &e);
+	saved = e;
 	glitchdir_begin(d, 2, &e);
 	assert_int_equal(glitchdir_save(d, &e, big, 2), -ECANCELED);
 	assert_int_equal(e.unsaved, GLITCH_MAX_DISK);
-	/* lines go on in their quarter, and no further; what has no line is counted */
+	/*
+	 * Lines without a file go on in half of the lines' quarter, and no further; what has no
+	 * line is counted.
+	 */
 	for (i = 0; i < 100 && !glitchdir_log(d, &e, &plain); i++)
 		;
 	assert_true(i >= 1 && i < 100);
@@ -500,6 +504,16 @@ static void max_disk(void **state)
 	glitchdir_begin(d, 3, &e);
 	assert_int_equal(glitchdir_log(d, &e, &plain), -ECANCELED);
 	glitchdir_end(d, &e);
+	glitchdir_counts(d, &n);
+	assert_true(n.bytes <= 10000 && n.bytes > 9400);
+	/* the other half is for those with one */
+	assert_true(glitchdir_line_fits(d, &saved, &plain, 0));
+	assert_true(glitchdir_line_fits(d, &saved, &plain, 1000));
+	assert_false(glitchdir_line_fits(d, &saved, &plain, 2000));
+	for (i = 0; i < 100 && glitchdir_line_fits(d, &saved, &plain, 0); i++)
+		assert_int_equal(glitchdir_log(d, &saved, &plain), 0);
+	assert_true(i >= 1 && i < 100);
+	assert_int_equal(glitchdir_log(d, &saved, &plain), -ECANCELED);
 	glitchdir_counts(d, &n);
 	assert_true(n.bytes <= 12000 && n.bytes > 11400);
 	assert_int_equal(n.saved, 1);

@@ -423,11 +423,11 @@ static void shared_and_full(void **state)
 	struct report a = slow(5000, 7000), inside = slow(5100, 6900), b = slow(5500, 7500);
 	struct report late = slow(5200, 6800);
 
-	t->limits.max_disk_bytes = 8192;
+	t->limits.max_disk_bytes = 12288;
 	begin(t);
 	tick(t, 0, 5300, SLOW, false);
 	assert_int_equal(reports_write(t->rs, &a, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
-	for (t->worker = 1; t->worker <= 250; t->worker++)
+	for (t->worker = 1; t->worker <= 500; t->worker++)
 		tick(t, 0, 7001 + t->worker, SLOW, false);
 	assert_int_equal(reports_place(t->rs, &b, NOW, NOW), 0);
 	assert_int_equal(reports_place(t->rs, &inside, NOW, NOW), 0);
