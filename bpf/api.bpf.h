@@ -20,6 +20,7 @@
 #define counters	     samplegate_counters
 #define cpu_scopes	     samplegate_cpu_scopes
 #define fast_frames	     samplegate_fast_frames
+#define frame_block_settle   samplegate_frame_block_settle
 #define frame_cfg	     samplegate_frame_cfg
 #define frame_control	     samplegate_frame_control
 #define frame_counts	     samplegate_frame_counts

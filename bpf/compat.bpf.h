@@ -108,6 +108,15 @@ static __always_inline bool compat_is_exiting(struct task_struct *task)
 	return BPF_CORE_READ(task, flags) & PF_EXITING;
 }
 
+/*
+ * How long a thread has been on a CPU. Where it leaves that it is up to date, and changes only
+ * after it has come back; while it runs it is up to a tick behind.
+ */
+static __always_inline __u64 compat_ran_ns(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, se.sum_exec_runtime);
+}
+
 /* Where the initial stack of its process began, and how many pages grow down. */
 static __always_inline void compat_main_stack(struct task_struct *task, __u64 *start, __u64 *pages)
 {

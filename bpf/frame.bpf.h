@@ -394,6 +394,58 @@ GLOBAL_FN int frame_thread_enter(__u32 id, __u32 process, __u64 arg, __u64 now)
 	return 1;
 }
 
+/* The open frame that a thread has begun. */
+static __always_inline struct frame *frame_begun_by(__u32 id)
+{
+	struct frame_key key;
+	struct frame *f;
+
+	if (!frame_of_thread(id, &key))
+		return NULL;
+	f = frame_of(&key);
+	return f && f->opener == id ? f : NULL;
+}
+
+/*
+ * When the current thread came back to the CPU, which it left at since_ns after it had run for
+ * ran_ns, for when the switch to it was not told. Virtual machines have been seen on which the
+ * kernel tells of no switch away from some threads, one CPU's idle thread among them.
+ */
+static __always_inline __u64 frame_back_ns(__u64 since_ns, __u64 ran_ns, __u64 now)
+{
+	__u64 back = now - (compat_ran_ns(compat_current()) - ran_ns);
+
+	/* It was off the CPU after it had left, and before now, whatever the two clocks say. */
+	return back > since_ns && back < now ? back : since_ns;
+}
+
+static __always_inline void frame_block_close(struct frame_block *b, __u64 now)
+{
+	__u64 ns = now > b->since_ns ? now - b->since_ns : 0;
+
+	b->off_ns += ns;
+	if (ns > b->longest_ns) {
+		b->longest_ns = ns;
+		b->longest_at_ns = b->since_ns;
+		b->newest ^= 1; /* the next one goes to the other */
+	}
+	b->since_ns = 0;
+}
+
+/* The current thread's block in its frame, of whose end nobody has told. */
+GLOBAL_FN int frame_block_settle(__u32 id, __u64 now)
+{
+	struct frame *f = frame_begun_by(id);
+	struct frame_block *b;
+
+	if (!f || !f->blocked || (__u32)bpf_get_current_pid_tgid() != id)
+		return 0;
+	b = bpf_map_lookup_elem(&blocks, &id);
+	if (b && b->since_ns && b->begin_ns == f->begin_ns)
+		frame_block_close(b, frame_back_ns(b->since_ns, b->ran_ns, now));
+	return 0;
+}
+
 /*
  * A thread leaves the frame that it is inside by its own begin: a natural end, or what took its
  * place. 0 if it was in none.
@@ -405,6 +457,7 @@ GLOBAL_FN int frame_thread_leave(__u32 id, __u32 how, __u64 now)
 
 	if (!frame_of_thread(id, &key))
 		return 0;
+	frame_block_settle(id, now);
 	if (frame_cfg.key != FRAME_BY_THREAD) {
 		t = bpf_map_lookup_elem(&frame_threads, &id);
 		if (t && t->depth > 1 && !(how & FRAME_WHOLE)) {
@@ -452,8 +505,11 @@ static __always_inline void frame_gate_end(struct gate_opening *op, __u32 id, __
 /* Of a function that is gone: no glitch comes from the time that it took to find out. */
 static __always_inline __u64 frame_gate_last_seen(struct gate_opening *op, __u64 now)
 {
-	__u64 seen = ((struct frame_opening *)op)->seen_ns;
+	struct frame_opening *o = (struct frame_opening *)op;
+	__u64 seen = o->seen_ns;
 
+	if (*(volatile __u32 *)&o->off)
+		seen = frame_back_ns(seen, o->ran_ns, now);
 	return seen < now ? seen : now;
 }
 
@@ -464,18 +520,6 @@ static __always_inline __u64 frame_seen_until(const struct frame_opening *o, __u
 }
 
 /* ---- off the CPU ---- */
-
-/* The open frame that a thread has begun. */
-static __always_inline struct frame *frame_begun_by(__u32 id)
-{
-	struct frame_key key;
-	struct frame *f;
-
-	if (!frame_of_thread(id, &key))
-		return NULL;
-	f = frame_of(&key);
-	return f && f->opener == id ? f : NULL;
-}
 
 /* Where the stack of a block that begins now goes; NULL: no room. */
 static __always_inline struct frame_block *frame_block_begin(__u32 id, struct frame *f, __u64 now)
@@ -501,8 +545,11 @@ static __always_inline struct frame_block *frame_block_begin(__u32 id, struct fr
 		b->off_ns = b->longest_ns = b->longest_at_ns = 0;
 		b->newest = 0;
 		b->begin_ns = f->begin_ns;
+	} else if (b->since_ns) {
+		frame_block_close(b, frame_back_ns(b->since_ns, b->ran_ns, now));
 	}
 	b->since_ns = now;
+	b->ran_ns = compat_ran_ns(compat_current());
 	f->blocked = 1;
 	return b;
 }
@@ -510,21 +557,12 @@ static __always_inline struct frame_block *frame_block_begin(__u32 id, struct fr
 static __always_inline void frame_block_end(__u32 id, struct frame *f, __u64 now)
 {
 	struct frame_block *b;
-	__u64 ns;
 
 	if (!f->blocked)
 		return;
 	b = bpf_map_lookup_elem(&blocks, &id);
-	if (!b || !b->since_ns || b->begin_ns != f->begin_ns)
-		return;
-	ns = now > b->since_ns ? now - b->since_ns : 0;
-	b->off_ns += ns;
-	if (ns > b->longest_ns) {
-		b->longest_ns = ns;
-		b->longest_at_ns = b->since_ns;
-		b->newest ^= 1; /* the next one goes to the other */
-	}
-	b->since_ns = 0;
+	if (b && b->since_ns && b->begin_ns == f->begin_ns)
+		frame_block_close(b, now);
 }
 
 #endif

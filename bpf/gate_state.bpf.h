@@ -121,6 +121,8 @@ struct gate_control gate_control SEC(".data.gates");
 #define GATE_THREAD_STACK_BYTES (8ull << 20)
 #define GATE_THREAD_STACK_MAX	(1ull << 30)
 
+#define EBUSY 16
+
 #define gate_count(field, n) __sync_fetch_and_add(&(field), (n))
 
 /* The gate that a program works on. */
@@ -187,6 +189,7 @@ static long gate_vma_found(struct task_struct *task, struct vm_area_struct *vma,
 static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 sp)
 {
 	__u64 top, bytes, pages, alt, alt_bytes;
+	long err;
 
 	if (self->id == self->process) {
 		/* stack_vm counts the pages of the mappings that grow down: the initial stack. */
@@ -208,9 +211,13 @@ static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 s
 
 		if (top - sp > GATE_THREAD_STACK_MAX)
 			return GATE_STACK_OTHER;
-		if (bpf_find_vma(btf, sp, gate_vma_found, &q, 0))
+		err = bpf_find_vma(btf, sp, gate_vma_found, &q, 0);
+		if (!err)
+			return sp >= q.start && top < q.end ? GATE_STACK_THREAD : GATE_STACK_OTHER;
+		/* Busy is no answer: somebody else is changing the mappings, or did a moment ago.
+		 */
+		if (err != -EBUSY)
 			return GATE_STACK_OTHER;
-		return sp >= q.start && top < q.end ? GATE_STACK_THREAD : GATE_STACK_OTHER;
 	}
 	return top - sp <= GATE_THREAD_STACK_BYTES ? GATE_STACK_THREAD : GATE_STACK_OTHER;
 }

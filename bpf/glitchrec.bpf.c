@@ -112,13 +112,42 @@ static __always_inline __u64 call_place(const struct frame_opening *o)
 	return o && !o->opening.busy && !o->opening.mixed ? o->opening.sp : 0;
 }
 
-static __always_inline void call_seen(struct frame_opening *o, __u64 now, bool off)
+/*
+ * The current thread is where the call began: at the function's first instruction, or in the trap
+ * there, with the same stack pointer. That is this call, which has just begun, or the next one from
+ * the same place, after this one was left without its return: the probe has not told yet.
+ */
+static __always_inline bool call_begins(const struct frame_opening *o)
 {
-	if (!o)
+	struct pt_regs *regs = compat_task_regs();
+
+	return regs && BPF_CORE_READ(regs, sp) == o->opening.sp &&
+	       BPF_CORE_READ(regs, ip) - o->opening.entry_ip <= 1;
+}
+
+/* Its thread leaves the CPU inside. */
+static __always_inline void call_left_cpu(struct frame_opening *o, __u64 now)
+{
+	if (!o || call_begins(o))
+		return;
+	o->seen_ns = now;
+	o->ran_ns = compat_ran_ns(compat_current());
+	barrier();
+	o->off = 1;
+}
+
+/*
+ * Its thread is inside. It is on the CPU, unless the sample is of the very switch that it leaves
+ * the CPU by, of which we have been told before: then it has not run since.
+ */
+static __always_inline void call_seen(struct frame_opening *o, __u64 now)
+{
+	if (!o || call_begins(o))
 		return;
 	o->seen_ns = now;
 	barrier();
-	o->off = off;
+	if (o->off && compat_ran_ns(compat_current()) != o->ran_ns)
+		o->off = 0;
 }
 
 /*
@@ -126,12 +155,14 @@ static __always_inline void call_seen(struct frame_opening *o, __u64 now, bool o
  * walked: that knows better. What is on a stale place of the stack may still be what was there.
  */
 static __always_inline void call_walked(__u32 id, struct frame_opening *o, __u32 caller, __u64 now,
-					bool off)
+					bool leaves_cpu)
 {
 	if (o && call_place(o) && stack_call_is_over(caller))
 		gate_undo(0, id, GATE_UNDO_UNWOUND);
+	else if (leaves_cpu)
+		call_left_cpu(o, now);
 	else
-		call_seen(o, now, off);
+		call_seen(o, now);
 }
 
 /* ---- points without a stack pointer ---- */
@@ -392,7 +423,7 @@ static __always_inline int sample(struct compat_sample_ctx *ctx, bool has_find_v
 		scan_frames(bpf_ktime_get_ns());
 	armed = *(volatile __s64 *)&frame_control.passed > 0;
 	if (!frame_cfg.keep_all && !armed) {
-		call_seen(call, bpf_ktime_get_ns(), false);
+		call_seen(call, bpf_ktime_get_ns());
 		c->outside++;
 		return 0;
 	}
@@ -464,7 +495,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, __u6
 	if (f)
 		b = frame_block_begin(id, f, now);
 	if (!b) {
-		call_seen(call, now, true);
+		call_left_cpu(call, now);
 		return;
 	}
 	to = b->newest & 1 ? &b->stacks[1] : &b->stacks[0];
@@ -509,8 +540,11 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	now = bpf_ktime_get_ns();
 	id = BPF_CORE_READ(next, pid);
 	call = id ? call_of(id) : NULL;
-	if (call && call->off)
-		call_seen(call, now, false);
+	if (call && call->off) {
+		call->seen_ns = now;
+		barrier();
+		call->off = 0;
+	}
 	f = id ? frame_begun_by(id) : NULL;
 	if (f)
 		frame_block_end(id, f, now);

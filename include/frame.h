@@ -115,7 +115,8 @@ struct frame_opening {
 	 * lasted at least until then, and found out is that later: nobody can say how much.
 	 */
 	__u64 seen_ns;
-	__u32 off; /* its thread is off the CPU, and was inside when it left: so it still is */
+	__u64 ran_ns; /* the CPU time of its thread when that left the CPU last */
+	__u32 off;    /* its thread is off the CPU, and was inside when it left: so it still is */
 	__u32 pad;
 };
 
@@ -145,6 +146,7 @@ struct frame_stack {
 struct frame_block {
 	__u64 begin_ns;
 	__u64 since_ns; /* off the CPU now; 0: on it */
+	__u64 ran_ns;	/* its CPU time then */
 	__u64 off_ns;
 	__u64 longest_ns, longest_at_ns;
 	__u32 newest; /* which stack is that of the newest block; the other is the longest's */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A server in C: sessions that wait for locks, time and disks, and leave by longjmp. Each slow request
-# is a glitch, once, as long as it was; nothing else is. SESSIONS_RUNS says how often (5), each time
-# with another seed, from SESSIONS_SEED (1) on.
+# is a glitch, once, as long as it was; nothing else is. SESSIONS_RUNS says how often, each time with
+# another seed, from SESSIONS_SEED (1) on.
 
 load glitch
 
@@ -81,18 +81,23 @@ serve()
 	holds '.glitches > 100'
 }
 
-# runs WORKLOAD-ARGS...
+# runs N WORKLOAD-ARGS...
 runs()
 {
 	local i seed=${SESSIONS_SEED:-1}
 
-	for ((i = 0; i < ${SESSIONS_RUNS:-5}; i++)); do
+	for ((i = 0; i < ${SESSIONS_RUNS:-$1}; i++)); do
 		echo "seed $((seed + i))"
-		serve "$((seed + i))" "$@"
+		serve "$((seed + i))" "${@:2}"
 	done
 }
 
 @test "each slow request is one glitch, as long as it was; waits between them are none" {
-	runs -e 0
+	runs 1 -e 0
 	is .abandoned 0
+}
+
+@test "errors that leave by longjmp: the slow ones are glitches, what comes after them is none" {
+	runs 5
+	holds '.abandoned > 500'
 }
