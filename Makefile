@@ -122,7 +122,7 @@ JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null
 MAKEFLAGS += --no-builtin-rules
 
 .PHONY: all lib bpf skeletons unit asan tsan fuzzers fuzz workloads helpers benches lives vm static \
-	check-build check check-vm verifier-budget check-mutations lint demo bench setup install clean \
+	check-build check check-wide check-vm verifier-budget check-mutations lint demo bench setup install clean \
 	help FORCE
 
 all: $(TOOL_BIN) $(B)/libsamplegate.a skeletons
@@ -144,6 +144,7 @@ help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
 	@echo 'check     every test                 lint     the checks of the source alone'
 	@echo 'check-vm  on other kernels, in QEMU   verifier-budget  measure tests/vm/verifier-budget.tsv'
+	@echo 'check-wide       what is too long for each change: PARTS="faults sessions fuzz mutations"'
 	@echo 'check-mutations  breaks a copy of the program on purpose: is it noticed? ONLY=pattern'
 	@echo 'fuzz      TARGET=ring TIME=600: one fuzzer (all of them without TARGET) for so many seconds'
 	@echo 'demo      gatedprof on sqlite3       bench    side by side with perf and bpftrace'
@@ -421,10 +422,17 @@ setup:
 # Recipes with $(MAKE) itself in them are run by 'make -n' too: scripts get it by another name.
 make_program := $(MAKE)
 
+check: GROUPS ?= unit asan valgrind tsan fuzz lint cli live
 check:
 	@bash tests/setup.sh build test
 	@$(MAKE) $(JOBS) --no-print-directory check-build
-	@MAKE='$(make_program)' TESTS=$(call quote,$(TESTS)) bash tests/run unit asan valgrind tsan fuzz lint cli live
+	@MAKE='$(make_program)' TESTS=$(call quote,$(TESTS)) bash tests/run $(GROUPS)
+
+# What takes too long for each change: more of what can fail, more seeds, all mutations.
+check-wide:
+	@bash tests/setup.sh build test
+	@$(MAKE) $(JOBS) --no-print-directory check-build
+	@MAKE='$(make_program)' bash tests/wide
 
 # Breaks a copy of the tree on purpose, again and again: not a part of `make check`.
 check-mutations:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
+# BESIDE: all is counted exactly
 #
 # The BPF evaluator of filters against the reference in C: random filters from a fixed seed, on
 # random samples, by test-run. It also has the terms that no event of this machine can feed.

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# BESIDE: which names there are, and not how often
+#
 # Names of code addresses, over compilers, kinds of program, linkers, layouts and ways to strip:
 # every one must be what names_ref works out from the program before it was stripped.
 bats_require_minimum_version 1.5.0

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
+# BESIDE: instructions are counted, not time
+#
 # Some rows of the verifier's budget (tests/vm) on this kernel, whatever it is: at once, where check-vm
 # takes long.
 
