@@ -63,9 +63,9 @@ WL_LIBS   := -L$(B)/workloads -Wl,-rpath,'$$ORIGIN'
 
 # This one takes every other architecture out of capstone, and works only where the linker sees
 # all of capstone's code.
-STATIC_ONLY := lib/capstone_x86_only.c
+STATIC_ONLY := lib/base/capstone_x86_only.c
 
-LIB_SRC  := $(filter-out $(STATIC_ONLY),$(sort $(wildcard lib/*.c)))
+LIB_SRC  := $(filter-out $(STATIC_ONLY),$(shell ls lib/*/*.c | LC_ALL=C sort -t/ -k3))
 TOOLS    := $(patsubst tools/%.c,%,$(sort $(wildcard tools/*.c)))
 BPF      := $(patsubst bpf/%.bpf.c,%,$(filter-out %_api.bpf.c,$(sort $(wildcard bpf/*.bpf.c))))
 API_H     = $(patsubst bpf/%.bpf.c,$(B)/bpf/%.h,$(wildcard bpf/*_api.bpf.c))
@@ -85,7 +85,7 @@ WL_PROG  := $(filter-out $(WL_LIB),$(WL_SRC))
 
 LIB_OBJ    := $(LIB_SRC:%.c=$(B)/%.o)
 ASAN_OBJ   := $(LIB_SRC:%.c=$(B)/asan/%.o)
-TSAN_OBJ   := $(TSAN_LIB:%=$(B)/tsan/lib/%.o)
+TSAN_OBJ   := $(foreach m,$(TSAN_LIB),$(patsubst %.c,$(B)/tsan/%.o,$(wildcard lib/*/$m.c)))
 FUZZ_OBJ   := $(LIB_SRC:%.c=$(B)/fuzz/%.o)
 STATIC_OBJ := $(LIB_SRC:%.c=$(B)/static/%.o)
 STATIC_TOP := $(patsubst %.c,$(B)/static/%.o,$(wildcard $(STATIC_ONLY)))

@@ -15,7 +15,7 @@
 
 #include <bpf/bpf.h>
 
-#include "parse.h"
+#include "base/parse.h"
 
 #define MAX_PROGRAMS 4096
 

@@ -18,11 +18,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "empty.skel.h"
-#include "funcscan.h"
+#include "base/parse.h"
 #include "gate.h"
-#include "parse.h"
+#include "scan/funcscan.h"
 
 static const char usage[] =
 	"usage: empty [-s] tick HZ | empty bare HZ | empty [-s] probe FILE FUNCTION | empty -s "

@@ -24,10 +24,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "hits.skel.h"
-#include "parse.h"
-#include "usdt.h"
+#include "base/parse.h"
+#include "elf/usdt.h"
 
 #define MAX_ROUNDS 1000
 #define MAX_CPUS   4096

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "parse.h"
+#include "base/parse.h"
 
 #if defined(__clang__)
 #define FRAME __attribute__((noinline, used))

@@ -20,7 +20,7 @@ busy_shell()
 busy_compiler()
 {
 	while :; do
-		${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -Iinclude -Ilib -O2 -c lib/symbolize.c \
+		${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -Iinclude -Ilib -O2 -c lib/names/symbolize.c \
 			-o "$T/busy.o" || sleep 1
 	done
 }

@@ -15,12 +15,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "agg.h"
-#include "elffile.h"
-#include "folded.h"
-#include "perfdata.h"
-#include "proctab.h"
-#include "symbolize.h"
+#include "elf/elffile.h"
+#include "names/symbolize.h"
+#include "output/folded.h"
+#include "perfdata/perfdata.h"
+#include "stream/agg.h"
+#include "stream/proctab.h"
 
 #define PID	4194000u /* nobody's */
 #define COMM	"names"

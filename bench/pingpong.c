@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "parse.h"
+#include "base/parse.h"
 
 #if defined(__clang__)
 #define KEEP __attribute__((noinline, used))

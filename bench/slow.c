@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "parse.h"
+#include "base/parse.h"
 
 #if defined(__clang__)
 #define KEEP __attribute__((noinline, used))

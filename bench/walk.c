@@ -26,7 +26,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "parse.h"
+#include "base/parse.h"
 #include "walk.h"
 #include "walk.skel.h"
 

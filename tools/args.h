@@ -6,7 +6,7 @@
 
 #include <argp.h>
 
-#include "opts.h"
+#include "opts/opts.h"
 
 /* clang-format off */
 #define ARGS_WHO                                                                                   \

@@ -9,20 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "account.h"
+#include "output/account.h"
 #include "args.h"
-#include "clock.h"
-#include "collect.h"
-#include "command.h"
-#include "failure.h"
-#include "host.h"
-#include "opts.h"
-#include "outputs.h"
-#include "plan.h"
-#include "session.h"
-#include "unwinding.h"
+#include "base/clock.h"
+#include "run/collect.h"
+#include "base/command.h"
+#include "base/failure.h"
+#include "plan/host.h"
+#include "opts/opts.h"
+#include "output/outputs.h"
+#include "plan/plan.h"
+#include "kernel/session.h"
+#include "run/unwinding.h"
 #include "life.h"
-#include "verdict.h"
+#include "output/verdict.h"
 
 #include "gatedprof_packed.h"
 

@@ -7,7 +7,7 @@
 #include <argp.h>
 
 #include "args.h"
-#include "glitch_opts.h"
+#include "opts/glitch_opts.h"
 
 /* clang-format off */
 #define ARGS_GLITCHREC                                                                             \

@@ -7,9 +7,9 @@
 
 #include <unistd.h>
 
-#include "clock.h"
-#include "plan.h"
-#include "session.h"
+#include "base/clock.h"
+#include "kernel/session.h"
+#include "plan/plan.h"
 #include "tool.h"
 
 #define POLL_NS 100000000ull

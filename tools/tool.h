@@ -11,10 +11,10 @@
 
 #include <bpf/libbpf.h>
 
-#include "command.h"
-#include "failure.h"
-#include "opts.h"
-#include "packed.h"
+#include "base/command.h"
+#include "base/failure.h"
+#include "base/packed.h"
+#include "opts/opts.h"
 
 static volatile sig_atomic_t stop_signal;
 static unsigned int verbose;

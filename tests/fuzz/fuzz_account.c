@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glitch_account.h"
 #include "json_check.h"
+#include "output/glitch_account.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpfelf.h"
+#include "kernel/bpfelf.h"
 
 #define REQUIRE(what)            \
 	do {                     \

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain.h"
-#include "filters.h"
+#include "plan/filters.h"
+#include "run/chain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

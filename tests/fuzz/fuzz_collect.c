@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect.h"
+#include "run/collect.h"
 
 #define RING_BYTES 8192
 

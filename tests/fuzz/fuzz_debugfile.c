@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "debugfile.h"
-#include "elffile.h"
+#include "elf/debugfile.h"
+#include "elf/elffile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

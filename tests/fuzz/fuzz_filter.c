@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter_check.h"
-#include "filter_compile.h"
-#include "filter_eval.h"
-#include "filter_parse.h"
-#include "filter_print.h"
-#include "filter_run.h"
+#include "filter/filter_check.h"
+#include "filter/filter_compile.h"
+#include "filter/filter_eval.h"
+#include "filter/filter_parse.h"
+#include "filter/filter_print.h"
+#include "filter/filter_run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "filter_tables.h"
+#include "run/filter_tables.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

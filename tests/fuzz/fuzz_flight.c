@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flight.h"
+#include "stream/flight.h"
 
 #define RING_BYTES 4096
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame_arg.h"
 #include "gate.h"
+#include "plan/frame_arg.h"
 
 static void check(const struct frame_arg *arg)
 {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glitchlog.h"
 #include "json_check.h"
+#include "output/glitchlog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

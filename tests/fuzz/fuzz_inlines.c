@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "inlines.h"
+#include "dwarf/inlines.h"
 
 #define FRAMES 8
 

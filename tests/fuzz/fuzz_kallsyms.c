@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "demangle.h"
-#include "kallsyms.h"
+#include "elf/demangle.h"
+#include "elf/kallsyms.h"
 
 /* What any address is told must be a name, and within reach. */
 static void check(const struct kallsyms *ks, uint64_t addr)

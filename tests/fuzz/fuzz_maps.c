@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "mapsline.h"
-#include "proctab.h"
+#include "stream/mapsline.h"
+#include "stream/proctab.h"
 
 /* Few values for each field, so that events meet: the same pids, times and addresses again. */
 struct step {

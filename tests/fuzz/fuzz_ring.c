@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ring.h"
+#include "stream/ring.h"
 
 #define RING_BYTES 4096
 

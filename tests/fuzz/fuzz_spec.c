@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spec.h"
+#include "opts/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

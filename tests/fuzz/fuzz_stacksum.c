@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stackdiff.h"
-#include "stacksum.h"
+#include "output/stackdiff.h"
+#include "output/stacksum.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows that lib/cfi makes of an ELF file, one a line.
+ * The rows that lib/unwind/cfi makes of an ELF file, one a line.
  *
  *     cfi_dump [-f] [-s] [-d DEBUGFILE] FILE
  *
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cfi.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "unwind/cfi.h"
 
 static const char *const x86_names[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
 					"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};

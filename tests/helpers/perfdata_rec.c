@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "perfdata.h"
-#include "perfdata_synth.h"
-#include "perfev.h"
+#include "kernel/perfev.h"
+#include "perfdata/perfdata.h"
+#include "perfdata/perfdata_synth.h"
 
 #define RING_BYTES (1u << 20)
 #define CPUS_MAX   1024

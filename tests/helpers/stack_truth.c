@@ -22,7 +22,7 @@
 
 #include <elfutils/libdwfl.h>
 
-#include "clock.h"
+#include "base/clock.h"
 
 #define MAX_FRAMES 1024
 #define WAIT_NS	   2000000000ull

@@ -25,10 +25,10 @@ PROBE
 got=$(awk -f tests/lint/strip.awk "$tmp/probe.c" | forbidden "$anywhere" | cut -d: -f2 | tr '\n' ' ')
 [ "$got" = "3 5 " ] || complain "self-test: found lines '$got', not '3 5 '"
 
-sources=(lib/*.[ch] tools/*.[ch])
+sources=(lib/*/*.[ch] tools/*.[ch])
 [ ${#sources[@]} -gt 0 ] || complain "no source"
 awk -f tests/lint/strip.awk "${sources[@]}" | forbidden "$anywhere" && failed=1
-awk -f tests/lint/strip.awk lib/*.[ch] | forbidden "$in_lib" && failed=1
-awk -f tests/lint/strip.awk lib/*.[ch] | grep -E '(^|[^A-Za-z0-9_])(stdout|stderr)([^A-Za-z0-9_]|$)' &&
+awk -f tests/lint/strip.awk lib/*/*.[ch] | forbidden "$in_lib" && failed=1
+awk -f tests/lint/strip.awk lib/*/*.[ch] | grep -E '(^|[^A-Za-z0-9_])(stdout|stderr)([^A-Za-z0-9_]|$)' &&
 	failed=1
 exit $failed

@@ -31,12 +31,13 @@ ${CC:-gcc} -O2 -fPIE -c "$tmp/probe.c" -o "$tmp/probe.o" || complain "no compile
 got=$(writable "$tmp/probe.o" | sed 's/\.[0-9]*$//; s/^next\.//' | sort | tr '\n' ' ')
 [ "$got" = "bad_common bad_data bad_static bad_thread " ] || complain "self-test: found '$got'"
 
-objects=(build/lib/*.o)
+objects=(build/lib/*/*.o)
 [ ${#objects[@]} -gt 0 ] || complain "nothing is built in build/lib"
 for object in "${objects[@]}"; do
-	[ -e "lib/$(basename "$object" .o).c" ] || continue
+	source=${object#build/} source=${source%.o}.c
+	[ -e "$source" ] || continue
 	while read -r name; do
-		complain "lib/$(basename "$object" .o).c: '$name' is a global that can change"
+		complain "$source: '$name' is a global that can change"
 	done < <(writable "$object")
 done
 exit $failed

@@ -9,7 +9,7 @@ helper's number is followed as 5.10 would: its verifier takes dead code out befo
 import struct
 import sys
 
-# Only where plan and attach have found the feature: see lib/host.h.
+# Only where plan and attach have found the feature: see lib/plan/host.h.
 NEWER = ("_vma", "_cast")
 
 # Behind a constant that user space sets only where the kernel has it (ocfg.use_cast): function and

@@ -39,6 +39,6 @@ objects=(build/bpf/*.bpf.o)
 [ ${#objects[@]} -ge 3 ] || complain "nothing is built in build/bpf"
 for object in "${objects[@]}"; do
 	[ -e "bpf/$(basename "$object" .o).c" ] || continue
-	python3 tests/lint/helpers.py "$object" || complain "see lib/host.h for features of newer kernels"
+	python3 tests/lint/helpers.py "$object" || complain "see lib/plan/host.h for features of newer kernels"
 done
 exit $failed

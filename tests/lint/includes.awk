@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# awk -f includes.awk tests/lint/lib-order.txt FILE...
+# awk -f includes.awk tests/lint/lib-folders.txt FILE...
 #
 # Prints every #include that the include table does not allow, as FILE:LINE: text, and exits 1 if
 # there was one. FILE is a path from the root of the tree; only files that exist are resolved, so a
@@ -25,28 +25,44 @@ function module_of(path)
 	return path
 }
 
+function has(list, word)
+{
+	return index(" " list " ", " " word " ") > 0
+}
+
 BEGIN {
 	libc = " argp arpa/inet assert byteswap ctype dirent dlfcn elf endian err errno execinfo fcntl fnmatch ftw" \
 		" getopt glob grp inttypes libgen limits link locale malloc math mntent netinet/in poll pthread pwd regex" \
 		" sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint" \
 		" stdio stdlib stdnoreturn string strings syscall termios time ucontext unistd wchar "
-	third = " libelf gelf elfutils/libdw elfutils/libdwfl elfutils/libdwelf dwarf zlib" \
-		" lzma capstone/capstone libiberty/demangle "
+	library["libelf"] = library["gelf"] = "libelf"
+	library["elfutils/libdw"] = library["elfutils/libdwfl"] = library["elfutils/libdwelf"] = "libdw"
+	library["dwarf"] = "libdw" # its constants come with it
+	library["zlib"] = "zlib"
+	library["lzma"] = "lzma"
+	library["capstone/capstone"] = "capstone"
+	library["libiberty/demangle"] = "libiberty"
 	for (i = 2; i < ARGC; i++)
 		exists[ARGV[i]] = 1
-	layer = 0
 }
 
-# The order file comes first.
+# The table comes first.
 NR == FNR {
 	if ($0 ~ /^#/ || NF == 0)
 		next
-	layer++
-	for (i = 1; i <= NF; i++) {
-		name = $i
-		if (sub(/\*$/, "", name))
-			libbpf[name] = 1
-		order[name] = layer
+	split($0, column, /[ \t]*\|[ \t]*/)
+	folder = column[1]
+	sub(/[ \t]+$/, "", folder)
+	known[folder] = 1
+	folders[folder] = column[2]
+	outside[folder] = column[3]
+	n = split(column[4], own, /[ \t]+/)
+	for (i = 1; i <= n; i++) {
+		if (own[i] == "")
+			continue
+		private["lib/" folder "/" own[i] ".h"] = folder
+		if (!(("lib/" folder "/" own[i] ".h") in exists))
+			complain("lib/" folder "/ has no " own[i] ".h")
 	}
 	next
 }
@@ -54,8 +70,12 @@ NR == FNR {
 FNR == 1 {
 	dir = dir_of(FILENAME)
 	me = module_of(FILENAME)
-	if (dir == "lib" && !(me in order))
-		complain("module '" me "' is not in tests/lint/lib-order.txt")
+	mine = ""
+	if (dir ~ /^lib(\/|$)/) {
+		mine = substr(dir, 5)
+		if (!(mine in known))
+			complain("'" dir "/' is not in tests/lint/lib-folders.txt")
+	}
 }
 
 function system_ok(name,    base)
@@ -71,18 +91,35 @@ function system_ok(name,    base)
 	if (index(libc, " " base " ") || name ~ /^(sys|linux|asm)\/[a-z0-9_\/-]+\.h$/)
 		return 1
 	if (name ~ /^bpf\//)
-		return dir == "tools" || (dir == "lib" && (me in libbpf))
-	if (index(third, " " base " "))
-		return dir == "lib" || dir ~ /^tests\//
+		return dir == "tools" || (mine != "" && has(outside[mine], "libbpf"))
+	if (base in library)
+		return mine != "" ? has(outside[mine], library[base]) : dir ~ /^tests\//
 	return name == "cmocka.h" && dir ~ /^tests\//
 }
 
-function local_ok(name,    to)
+function library_ok(name,    path, to)
 {
-	if (name ~ /\//)
-		return "no path in a local include"
+	path = "lib/" name
+	if (!(path in exists))
+		return "not in lib/"
+	to = dir_of(name)
+	if (dir ~ /^tests\//)
+		return ""
+	if (path in private && private[path] != mine)
+		return "a header that is for lib/" to "/ alone"
+	if (dir == "tools" || to == mine || has(folders[mine], to))
+		return ""
+	return "lib/" mine "/ may not include lib/" to "/"
+}
+
+function local_ok(name)
+{
 	if (name ~ /\.c$/)
 		return "a source file"
+	if (name ~ /^[a-z]+\/[a-z0-9_]+\.h$/)
+		return mine != "" || dir ~ /^(tests\/|tools)/ ? library_ok(name) : "not in " dir "/"
+	if (name ~ /\//)
+		return "a path other than FOLDER/NAME.h of lib/"
 	if (name ~ /\.skel\.h$/)
 		return dir == "tools" && name == me ".skel.h" ? "" : "not its own skeleton"
 	if (dir == "tools" && (name == me "_packed.h" || name == me "_api.h"))
@@ -96,19 +133,9 @@ function local_ok(name,    to)
 			return ""
 		return (name ~ /\.bpf\.h$/ && ("bpf/" name) in exists) ? "" : "neither vmlinux.h nor bpf/*.bpf.h"
 	}
-	if (("lib/" name) in exists) {
-		if (dir != "lib")
-			return ""
-		to = module_of(name)
-		if (to == me)
-			return ""
-		if (order[to] > order[me])
-			return "'" to "' is a later stage than '" me "'"
-		return ""
-	}
 	if (dir ~ /^(tests\/|tools)/ && ((dir "/" name) in exists))
 		return ""
-	return "not in lib/ or include/"
+	return "not in include/; a header of lib/ is FOLDER/NAME.h"
 }
 
 /^[ \t]*#[ \t]*include/ {

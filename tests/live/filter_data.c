@@ -14,7 +14,7 @@
 #include <bpf/libbpf.h>
 
 #include "filter_data.skel.h"
-#include "filter_fields.h"
+#include "filter/filter_fields.h"
 
 #define EACH_BYTE(field) ((field)*0x0101010101010101ull)
 #define COUNT_AT	 8 /* bytes, as in filter_data.bpf.c */

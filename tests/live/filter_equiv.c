@@ -18,13 +18,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "filter_compile.h"
+#include "filter/filter_compile.h"
 #include "filter_equiv.skel.h"
-#include "filter_eval.h"
-#include "filter_parse.h"
-#include "filter_quick.h"
+#include "base/parse.h"
+#include "filter/filter_eval.h"
+#include "filter/filter_parse.h"
+#include "filter/filter_quick.h"
 #include "filter_random.h"
-#include "parse.h"
 
 #define BATCH 256
 #define SEED  20160217

@@ -25,10 +25,10 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "filter_compile.h"
-#include "filter_fields.h"
+#include "filter/filter_compile.h"
+#include "filter/filter_fields.h"
 #include "filter_fields.skel.h"
-#include "filter_parse.h"
+#include "filter/filter_parse.h"
 
 #define COMM   "fields \"[*]"
 #define PERIOD 1000000 /* of cpu-clock, in nanoseconds */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The kernel's own flight recorders, read by lib/flight while all CPUs write numbered records into
+# The kernel's own flight recorders, read by lib/stream/flight while all CPUs write numbered records into
 # them at 20 kHz. The program checks each snapshot itself and says what is wrong with it.
 
 load lib

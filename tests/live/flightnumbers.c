@@ -21,11 +21,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "flight.h"
 #include "flightnumbers.h"
+#include "stream/flight.h"
 #include "flightnumbers.skel.h"
-#include "parse.h"
-#include "perfev.h"
+#include "base/parse.h"
+#include "kernel/perfev.h"
 
 static const char usage[] =
 	"usage: flightnumbers [-b RING_BYTES] [-n SNAPSHOTS] [-p TICK_NS] [-w WINDOW_NS] [-s]\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Users' BPF objects by lib/objectfile: the examples run and do what they say; what can't run is
+# Users' BPF objects by lib/kernel/objectfile: the examples run and do what they say; what can't run is
 # refused, with the reason. build/live/object_run stands for the tools.
 
 load lib

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a tool brings for handlers, at its smallest: for tests of lib/objectfile. */
+/* What a tool brings for handlers, at its smallest: for tests of lib/kernel/objectfile. */
 #define cfg	samplegate_cfg
 #define rings	samplegate_rings
 #define scratch samplegate_scratch

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs a user's BPF object by lib/objectfile for a moment, as a tool does:
+ * Runs a user's BPF object by lib/kernel/objectfile for a moment, as a tool does:
  *
  *     object_run [-p] [-s NAME=VALUE]... [-m MAP] [-n SAMPLES] FILE
  *
@@ -21,11 +21,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "failure.h"
+#include "base/failure.h"
 #include "gatedprof.h"
-#include "objectfile.h"
-#include "perfev.h"
-#include "ring.h"
+#include "kernel/objectfile.h"
+#include "kernel/perfev.h"
+#include "stream/ring.h"
 
 #include "object_run.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The tool's own object in tests of lib/objectfile: the maps that users' objects share. */
+/* The tool's own object in tests of lib/kernel/objectfile: the maps that users' objects share. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 

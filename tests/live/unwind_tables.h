@@ -20,9 +20,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "cfi.h"
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "unwind.h"
+#include "unwind/cfi.h"
 
 #define UNWIND_TABLES_STAMP 4711
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "debugfile.h"
-#include "elffile.h"
+#include "elf/debugfile.h"
+#include "elf/elffile.h"
 
 static int add_debug(struct elffile *elf, const char *path, const char *debug_dir)
 {

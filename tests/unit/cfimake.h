@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi.h"
+#include "unwind/cfi.h"
 
 #define CFIMAKE_VADDR UINT64_C(0x10000) /* of the section */
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "filter_tree.h"
-#include "strbuf.h"
+#include "base/strbuf.h"
+#include "filter/filter_tree.h"
 
 struct rng {
 	uint64_t state; /* not 0 */

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <linux/perf_event.h>
 
-#include "ring.h"
 #include "sample.h"
+#include "stream/ring.h"
 
 #define MODEL_LEVELS	4
 #define MODEL_MAX_WORDS 60

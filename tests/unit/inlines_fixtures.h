@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "dwarf/inlines.h"
 #include "fixtures.h"
-#include "inlines.h"
 
 #define FRAMES 16
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "account.h"
+#include "output/account.h"
 
 static const struct account_gate sqlite = {
 	.spec = "u:libsqlite3.so.0:sqlite3_step",

@@ -8,7 +8,7 @@
 #include <malloc.h>
 #include <cmocka.h>
 
-#include "agg.h"
+#include "stream/agg.h"
 
 struct wanted {
 	const char *comm;

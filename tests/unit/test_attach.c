@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "attach.h"
+#include "kernel/attach.h"
 
 /* The bucket that a duration is counted in, by the header's words. */
 static unsigned int bucket(uint64_t ns)

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "bpfelf.h"
+#include "kernel/bpfelf.h"
 
 /* docs/examples/tenth.bpf.c, compiled. */
 #define OBJECT "tests/fuzz/seeds/bpfelf/tenth"

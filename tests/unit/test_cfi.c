@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "cfi_gaps.h"
 #include "cfimake.h"
-#include "dwimage.h"
+#include "dwarf/dwimage.h"
 #include "elfmake.h"
+#include "unwind/cfi_gaps.h"
 
 #define CODE	   UINT64_C(0x1000)
 #define CODE_BYTES 0x8000

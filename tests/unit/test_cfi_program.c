@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "cfi_expr.h"
-#include "cfi_program.h"
 #include "cfimake.h"
+#include "unwind/cfi_expr.h"
+#include "unwind/cfi_program.h"
 
 #define N(...)	 sizeof((const uint8_t[]){__VA_ARGS__})
 #define OPS(...) (const uint8_t[]){__VA_ARGS__}, N(__VA_ARGS__)

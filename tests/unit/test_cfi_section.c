@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "cfi_program.h"
 #include "cfimake.h"
+#include "unwind/cfi_program.h"
 
 /* An FDE at 0x1000 to 0x1010 with its addresses in this encoding. */
 static void put_encoded(struct cfimake *m, uint8_t encoding)

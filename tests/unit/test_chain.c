@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "chain.h"
-#include "filters.h"
+#include "plan/filters.h"
+#include "run/chain.h"
 
 #define SAMPLE_TYPE                                                                     \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \

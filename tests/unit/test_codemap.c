@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "codemap.h"
+#include "names/codemap.h"
 
 #define EVER UINT64_MAX
 

@@ -11,9 +11,9 @@
 
 #include <inttypes.h>
 
-#include "collect.h"
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "fixtures.h"
+#include "run/collect.h"
 #include "sample.h"
 
 #define PID  400

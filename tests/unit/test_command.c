@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "base/command.h"
 #include "fixtures.h"
 
 static const struct rlimit files = {500, 1024};

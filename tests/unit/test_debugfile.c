@@ -13,7 +13,7 @@
 #include <sys/inotify.h>
 #include <zlib.h>
 
-#include "debugfile.h"
+#include "elf/debugfile.h"
 #include "elfmake.h"
 #include "fixtures.h"
 

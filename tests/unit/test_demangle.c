@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "demangle.h"
+#include "elf/demangle.h"
 
 struct row {
 	const char *mangled, *name; /* name NULL: left alone */

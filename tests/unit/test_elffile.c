@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "fixtures.h"
 
 static struct fixtures fx;

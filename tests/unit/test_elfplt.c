@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "elfmake.h"
 
 #define PLT	 0x10000u

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <sys/auxv.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "elfmake.h"
 #include "fixtures.h"
 

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "event.h"
-#include "strbuf.h"
+#include "base/strbuf.h"
+#include "opts/event.h"
 
 static char *root; /* the made-up sysfs */
 

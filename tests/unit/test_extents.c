@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "extents.h"
+#include "base/extents.h"
 
 #define SIZE 97u
 

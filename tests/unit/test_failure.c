@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "failure.h"
+#include "base/failure.h"
 
 static void filled_in(void **state)
 {

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter_compile.h"
-#include "filter_parse.h"
-#include "filter_run.h"
-#include "strbuf.h"
+#include "base/strbuf.h"
+#include "filter/filter_compile.h"
+#include "filter/filter_parse.h"
+#include "filter/filter_run.h"
 
 static struct filter_plan *plan_of(const char *text, struct filter_expr **expr)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter_glob.h"
+#include "filter/filter_glob.h"
 #include "filter_random.h"
 
 static void refused(void **state)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter_parse.h"
-#include "strbuf.h"
+#include "base/strbuf.h"
+#include "filter/filter_parse.h"
 
 static int find_name(void *arg, const char *name, uint64_t *id)
 {

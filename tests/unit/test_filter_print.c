@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter_check.h"
-#include "filter_compile.h"
-#include "filter_parse.h"
-#include "filter_print.h"
+#include "filter/filter_check.h"
+#include "filter/filter_compile.h"
+#include "filter/filter_parse.h"
+#include "filter/filter_print.h"
 #include "filter_random.h"
 
 static char *printed(const char *text)

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter_parse.h"
-#include "filter_quick.h"
+#include "filter/filter_parse.h"
+#include "filter/filter_quick.h"
+#include "filter/filter_run.h"
 #include "filter_random.h"
-#include "filter_run.h"
 
 static struct filter_expr *random_expr(struct rng *r)
 {

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter_compile.h"
-#include "filter_eval.h"
-#include "filter_parse.h"
+#include "filter/filter_compile.h"
+#include "filter/filter_eval.h"
+#include "filter/filter_parse.h"
+#include "filter/filter_run.h"
 #include "filter_random.h"
-#include "filter_run.h"
 
 /* What filter and sample give in both evaluators: the verdict, the answers as "tf?." per term. */
 static const char *verdict_of(const char *text, const struct filter_facts *facts, char answers[65])

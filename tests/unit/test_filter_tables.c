@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "filter_tables.h"
+#include "run/filter_tables.h"
 
 #define STRANGER 4000001u /* above any pid */
 #define CHILD	 4000002u

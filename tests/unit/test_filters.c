@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "filters.h"
+#include "plan/filters.h"
 #include "sample.h"
 
 struct fixture {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "flight.h"
 #include "flight_model.h"
+#include "stream/flight.h"
 
 #define BEGAN 17
 

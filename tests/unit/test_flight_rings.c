@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "flight.h"
 #include "flight_model.h"
+#include "stream/flight.h"
 
 static void put_sample(struct model *m, uint64_t number, uint64_t time_ns)
 {

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "flight.h"
 #include "flight_model.h"
+#include "stream/flight.h"
 
 #define MAX_WORDS 40
 

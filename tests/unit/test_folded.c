@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "folded.h"
+#include "output/folded.h"
 
 /* Names by offset; whatever is not here is "fN", and three addresses share each function. */
 static const struct {

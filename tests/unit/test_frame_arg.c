@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "frame_arg.h"
+#include "elf/usdt.h"
 #include "gate.h"
-#include "usdt.h"
+#include "plan/frame_arg.h"
 
 static void is(const char *args, unsigned int index, struct frame_arg want)
 {

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "elffile.h"
-#include "funcscan.h"
+#include "elf/elffile.h"
 #include "gate.h"
+#include "scan/funcscan.h"
 
 static char dir[128];
 

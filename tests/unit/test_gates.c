@@ -11,9 +11,9 @@
 
 #include <signal.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "fixtures.h"
-#include "gates.h"
+#include "plan/gates.h"
 
 /*
  * Functions whose every instruction is known: their ends are the labels *_ret*, *_jmp* and so on,

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "glitch_account.h"
-#include "loghist.h"
+#include "base/loghist.h"
+#include "output/glitch_account.h"
 
 #define MS 1000000ull
 

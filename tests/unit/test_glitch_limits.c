@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "glitch_limits.h"
+#include "output/glitch_limits.h"
 
 #define SECOND 1000000000ull
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "glitch_opts.h"
+#include "opts/glitch_opts.h"
 
 #define MS 1000000ull
 #define S  1000000000ull

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "glitchdir.h"
+#include "output/glitchdir.h"
 
 static struct fixtures fx;
 

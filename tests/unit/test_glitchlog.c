@@ -10,7 +10,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "glitchlog.h"
+#include "output/glitchlog.h"
 
 #define MS 1000000ull
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "collect.h"
 #include "fixtures.h"
+#include "run/collect.h"
 
 #define DIR "tests/golden/"
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "unwind/gopclntab.h"
 #include "elfmake.h"
-#include "gopclntab.h"
 
 #define TEXT	   UINT64_C(0x401000)
 #define TEXT_BYTES 0x200

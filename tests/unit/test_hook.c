@@ -17,8 +17,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/hook.h"
 #include "fixtures.h"
-#include "hook.h"
 
 static struct fixtures fx;
 static char *none[] = {NULL};

@@ -12,7 +12,7 @@
 #include <sys/utsname.h>
 
 #include "fixtures.h"
-#include "host.h"
+#include "plan/host.h"
 
 static void one_number(void **state)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "human.h"
+#include "base/human.h"
 
 struct number_case {
 	uint64_t n;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "inlines_fixtures.h"
 
 static const char cxx_source[] =

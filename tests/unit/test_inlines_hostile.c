@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "dwfile.h"
+#include "dwarf/dwfile.h"
 #include "inlines_fixtures.h"
 
 /*

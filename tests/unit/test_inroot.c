@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <cmocka.h>
 
+#include "base/inroot.h"
 #include "fixtures.h"
-#include "inroot.h"
 
 struct world {
 	struct fixtures fx;

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "codemap.h"
-#include "jitdump.h"
+#include "names/codemap.h"
+#include "names/jitdump.h"
 
 #define EVER UINT64_MAX
 

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "jitfiles.h"
+#include "names/jitfiles.h"
 
 #define PID    4711
 #define NSPID  17

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "jitdump.h"
-#include "jitproc.h"
+#include "names/jitdump.h"
+#include "names/jitproc.h"
 
 #define PID  4711
 #define EVER UINT64_MAX

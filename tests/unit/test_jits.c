@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "jits.h"
+#include "names/jits.h"
 
 #define PID	4711
 #define SECOND	1000000000ull

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "json.h"
+#include "base/json.h"
 
 static void whole_value(void **state)
 {

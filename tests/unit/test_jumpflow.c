@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jumpflow.h"
+#include "scan/jumpflow.h"
 
 #define START 0x1000
 

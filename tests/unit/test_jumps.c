@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "elffile.h"
-#include "funcscan.h"
+#include "elf/elffile.h"
 #include "gate.h"
-#include "jumps.h"
+#include "scan/funcscan.h"
+#include "scan/jumps.h"
 
 static char dir[128];
 

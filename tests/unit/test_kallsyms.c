@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "elf/kallsyms.h"
 #include "fixtures.h"
-#include "kallsyms.h"
 
 static int load_bytes(const void *bytes, size_t len, struct kallsyms **out)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loghist.h"
+#include "base/loghist.h"
 
 #define N 256
 

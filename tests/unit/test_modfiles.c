@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "modfiles.h"
+#include "names/modfiles.h"
 
 #define PID 4711u
 

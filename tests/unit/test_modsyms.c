@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "fixtures.h"
-#include "debugfile.h"
-#include "modsyms.h"
+#include "elf/debugfile.h"
+#include "names/modsyms.h"
 
 /* Two functions, of which the first ends in a call, and the code that returns from a signal. */
 static const char source[] = ".text\n"

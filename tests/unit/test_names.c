@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "names.h"
+#include "base/names.h"
 
 #define MANY 10007
 

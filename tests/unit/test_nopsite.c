@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
+#include "elf/nopsite.h"
 #include "fixtures.h"
-#include "nopsite.h"
 
 struct encoding {
 	const char *bytes;

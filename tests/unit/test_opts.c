@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "opts.h"
+#include "opts/opts.h"
 
 #define NS 1000000000ull
 

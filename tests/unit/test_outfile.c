@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "outfile.h"
+#include "base/outfile.h"
 
 static char dir[128];
 

@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include <cmocka.h>
 
-#include "packed.h"
+#include "base/packed.h"
 
 #define BYTES 5000
 

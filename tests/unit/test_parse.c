@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "parse.h"
+#include "base/parse.h"
 
 #define UNTOUCHED 0xdeadbeefcafef00dull
 

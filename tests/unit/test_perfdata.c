@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "perfdata.h"
+#include "perfdata/perfdata.h"
 
 #define DIR "tests/golden/"
 #define MS  UINT64_C(1000000)

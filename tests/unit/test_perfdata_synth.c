@@ -14,7 +14,7 @@
 #include <sys/sysmacros.h>
 
 #include "fixtures.h"
-#include "perfdata_synth.h"
+#include "perfdata/perfdata_synth.h"
 
 static struct fixtures fx;
 static char *proc, *sys;

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "codemap.h"
-#include "perfmap.h"
+#include "names/codemap.h"
+#include "names/perfmap.h"
 
 struct file {
 	struct perfmap *pm;

@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "fixtures.h"
-#include "plan.h"
-#include "ring.h"
+#include "plan/plan.h"
 #include "sample.h"
+#include "stream/ring.h"
 
 struct fixture {
 	struct host host;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "procfile.h"
+#include "base/procfile.h"
 
 static FILE *text(const char *bytes, size_t len)
 {

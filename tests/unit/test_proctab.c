@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "mapsline.h"
-#include "proctab.h"
+#include "stream/mapsline.h"
+#include "stream/proctab.h"
 
 #define RX (PROT_READ | PROT_EXEC)
 

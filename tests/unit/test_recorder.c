@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 
 #include "fixtures.h"
-#include "recorder.h"
+#include "run/recorder.h"
 
 struct fixture {
 	struct glitch_opts o;

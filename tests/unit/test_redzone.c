@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "nopsite.h"
-#include "redzone.h"
+#include "elf/nopsite.h"
+#include "plan/redzone.h"
 
 /* mov 0,%eax */
 #define FAULT "\x8b\x04\x25\x00\x00\x00\x00", 7

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "repeat.h"
+#include "base/repeat.h"
 
 #define N_KEYS 1009
 

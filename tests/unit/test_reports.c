@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "fixtures.h"
-#include "reports.h"
+#include "run/reports.h"
 
 #define N_CPUS	   2
 #define RING_BYTES 65536

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "ring.h"
+#include "stream/ring.h"
 
 /* A record under construction. */
 struct rec {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "ring.h"
+#include "stream/ring.h"
 
 /* What was handed out; events carry an id in tid. */
 struct log {

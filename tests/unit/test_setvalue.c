@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "setvalue.h"
+#include "kernel/setvalue.h"
 
 struct value_case {
 	const char *text;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "spans.h"
+#include "base/spans.h"
 
 static void apart_and_touching(void **state)
 {

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "spec.h"
-#include "strbuf.h"
+#include "base/strbuf.h"
+#include "opts/spec.h"
 
 static void show_point(struct strbuf *sb, const struct gate_point *p)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "stackdiff.h"
+#include "output/stackdiff.h"
 
 static struct stackdiff *diff(const char *slow, const char *fast)
 {

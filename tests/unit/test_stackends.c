@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "stackends.h"
+#include "names/stackends.h"
 
 #define U(mod)                                                        \
 	{                                                             \

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "stacksum.h"
+#include "output/stacksum.h"
 
 static int add(struct stacksum *s, const char *text)
 {

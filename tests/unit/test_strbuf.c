@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "strbuf.h"
+#include "base/strbuf.h"
 
 static void empty_is_a_string(void **state)
 {

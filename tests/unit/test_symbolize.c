@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "elffile.h"
+#include "elf/elffile.h"
 #include "fixtures.h"
-#include "symbolize.h"
+#include "names/symbolize.h"
 
 #define PID  4711
 #define BASE 0x7f0000000000ull

@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/tempfile.h"
 #include "fixtures.h"
-#include "tempfile.h"
 
 #define LEFT "dir/.samplegate-0123456789abcdef"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "fixtures.h"
-#include "translator.h"
+#include "plan/translator.h"
 
 static void names(void **state)
 {

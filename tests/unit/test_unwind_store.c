@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "unwind_store.h"
+#include "unwind/unwind_store.h"
 
 #define MAX_CHUNKS 4
 #define MAX_RULES  64

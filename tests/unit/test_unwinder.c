@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "clock.h"
-#include "unwinder.h"
+#include "base/clock.h"
+#include "unwind/unwinder.h"
 
 #define MAX_CHUNKS 8
 #define MAX_RULES  4096

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "unxz.h"
+#include "elf/unxz.h"
 
 static uint8_t *pack(const void *data, size_t len, uint32_t preset, size_t *packed_len)
 {

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "elffile.h"
-#include "usdt.h"
+#include "elf/elffile.h"
+#include "elf/usdt.h"
 
 static char dir[128];
 

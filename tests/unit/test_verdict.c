@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "verdict.h"
+#include "output/verdict.h"
 
 /* What a run looked like, and what must be said of it. */
 struct run {

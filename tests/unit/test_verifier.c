@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "verifier.h"
+#include "kernel/verifier.h"
 
 struct log_case {
 	const char *name;

@@ -7,7 +7,7 @@
 # The first words may be VAR=VALUE, for the environment; +pidns: in a pid namespace of its own; +maybe:
 # the kernel may lack what it takes, and the tool say so.
 #
-# A new option that changes what is loaded (lib/attach*.c, bpf/*.bpf.c) gets its lines here; what they
+# A new option that changes what is loaded (lib/kernel/attach*.c, bpf/*.bpf.c) gets its lines here; what they
 # load is then measured by 'make verifier-budget'. A line costs a guest a second or two. Most of what
 # there is to verify is the walk by unwind tables, the same one always: where what a line is about has
 # nothing to do with it, it does without.

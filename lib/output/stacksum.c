@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "output/stacksum.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A blank, a count and a newline behind a stack; and the line that there always is room for. */
+#define TAIL_BYTES (1 + 20 + 1)
+#define MORE_BYTES (sizeof(STACKSUM_MORE) - 1 + TAIL_BYTES)
+
+struct stack {
+	char *text;
+	size_t len;
+	uint64_t hash, count;
+};
+
+struct stacksum {
+	struct stack *stacks;
+	size_t n, cap;
+	uint32_t *slots; /* index + 1; 0 is free */
+	size_t n_slots;	 /* a power of two, at least twice n */
+	size_t bytes, max_bytes;
+	uint64_t total;
+};
+
+struct stacksum *stacksum_new(size_t max_bytes)
+{
+	struct stacksum *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->max_bytes = max_bytes && max_bytes < MORE_BYTES ? MORE_BYTES : max_bytes;
+	return s;
+}
+
+void stacksum_free(struct stacksum *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		free(s->stacks[i].text);
+	free(s->stacks);
+	free(s->slots);
+	free(s);
+}
+
+static uint64_t hash_bytes(const char *p, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	while (n--)
+		h = (h ^ (unsigned char)*p++) * 0x100000001b3ull;
+	return h ^ h >> 32;
+}
+
+static uint64_t saturate(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Room for one more, in both tables. */
+static int reserve(struct stacksum *s)
+{
+	size_t want = s->n_slots ? s->n_slots * 2 : 256;
+	uint32_t *slots;
+
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 128;
+		struct stack *stacks;
+
+		if (cap >= UINT32_MAX)
+			return -ENOMEM;
+		stacks = reallocarray(s->stacks, cap, sizeof(*stacks));
+		if (!stacks)
+			return -ENOMEM;
+		s->stacks = stacks;
+		s->cap = cap;
+	}
+	if (s->n < s->n_slots / 2)
+		return 0;
+	slots = calloc(want, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++) {
+		size_t at = s->stacks[i].hash & (want - 1);
+
+		while (slots[at])
+			at = (at + 1) & (want - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(s->slots);
+	s->slots = slots;
+	s->n_slots = want;
+	return 0;
+}
+
+static int find(struct stacksum *s, const char *text, size_t len, bool bounded, uint32_t *id)
+{
+	uint64_t hash = hash_bytes(text, len);
+	size_t line = len + TAIL_BYTES;
+	struct stack *st;
+	size_t at;
+
+	if (reserve(s))
+		return -ENOMEM;
+	for (at = hash & (s->n_slots - 1); s->slots[at]; at = (at + 1) & (s->n_slots - 1)) {
+		st = &s->stacks[s->slots[at] - 1];
+		if (st->hash == hash && st->len == len && !memcmp(st->text, text, len)) {
+			*id = s->slots[at] - 1;
+			return 0;
+		}
+	}
+	if (bounded && s->max_bytes && line > s->max_bytes - MORE_BYTES - s->bytes)
+		return find(s, STACKSUM_MORE, sizeof(STACKSUM_MORE) - 1, false, id);
+	st = &s->stacks[s->n];
+	*st = (struct stack){.text = malloc(len + 1), .len = len, .hash = hash};
+	if (!st->text)
+		return -ENOMEM;
+	memcpy(st->text, text, len);
+	st->text[len] = '\0';
+	if (bounded)
+		s->bytes += line;
+	*id = (uint32_t)s->n++;
+	s->slots[at] = *id + 1;
+	return 0;
+}
+
+int stacksum_id(struct stacksum *s, const char *stack, size_t len, uint32_t *id)
+{
+	return find(s, stack, len, true, id);
+}
+
+int stacksum_add(struct stacksum *s, const char *stack, size_t len, uint64_t count)
+{
+	uint32_t id;
+	int err = find(s, stack, len, true, &id);
+
+	if (err)
+		return err;
+	s->stacks[id].count = saturate(s->stacks[id].count, count);
+	s->total = saturate(s->total, count);
+	return 0;
+}
+
+/* Takes " COUNT" off the end of a line. */
+static int cut_count(const char *line, size_t *len, uint64_t *count)
+{
+	size_t n = *len, digits = 0;
+	uint64_t v = 0, scale = 1;
+
+	while (n && line[n - 1] >= '0' && line[n - 1] <= '9') {
+		uint64_t d = (uint64_t)(line[--n] - '0'), part;
+
+		if (digits++ < 20 && !__builtin_mul_overflow(d, scale, &part))
+			v = saturate(v, part);
+		else if (d)
+			v = UINT64_MAX;
+		if (digits < 20)
+			scale *= 10;
+	}
+	if (!digits || !n || line[n - 1] != ' ')
+		return -EINVAL;
+	*len = n - 1;
+	*count = v;
+	return 0;
+}
+
+int stacksum_add_folded(struct stacksum *s, const char *text, size_t bytes)
+{
+	while (bytes) {
+		const char *end = memchr(text, '\n', bytes);
+		size_t len = end ? (size_t)(end - text) : bytes, stack = len;
+		uint64_t count;
+		int err = cut_count(text, &stack, &count);
+
+		if (!err)
+			err = stacksum_add(s, text, stack, count);
+		if (err)
+			return err;
+		len += end != NULL;
+		text += len;
+		bytes -= len;
+	}
+	return 0;
+}
+
+size_t stacksum_lines(const struct stacksum *s)
+{
+	return s->n;
+}
+
+uint64_t stacksum_total(const struct stacksum *s)
+{
+	return s->total;
+}
+
+const char *stacksum_get(const struct stacksum *s, uint32_t id, size_t *len, uint64_t *count)
+{
+	if (len)
+		*len = s->stacks[id].len;
+	if (count)
+		*count = s->stacks[id].count;
+	return s->stacks[id].text;
+}
+
+/* A line's end, from its stack on. */
+#define COUNT_BYTES 24
+
+static int byte_at(const struct stack *st, const char *count, size_t i)
+{
+	return (unsigned char)(i < st->len ? st->text[i] : count[i - st->len]);
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct stack *a = *(const struct stack *const *)pa;
+	const struct stack *b = *(const struct stack *const *)pb;
+	size_t both = a->len < b->len ? a->len : b->len, i = both;
+	char ca[COUNT_BYTES], cb[COUNT_BYTES];
+	int d = memcmp(a->text, b->text, both);
+
+	if (d)
+		return d;
+	/* One is the start of the other: what follows it, the blank and the count, counts too. */
+	snprintf(ca, sizeof(ca), " %" PRIu64, a->count);
+	snprintf(cb, sizeof(cb), " %" PRIu64, b->count);
+	for (; byte_at(a, ca, i) == byte_at(b, cb, i); i++)
+		if (!byte_at(a, ca, i))
+			return 0;
+	return byte_at(a, ca, i) < byte_at(b, cb, i) ? -1 : 1;
+}
+
+int stacksum_write(FILE *f, const struct stacksum *s)
+{
+	const struct stack **sorted = calloc(s->n + 1, sizeof(*sorted));
+	int err = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->n; i++)
+		sorted[i] = &s->stacks[i];
+	qsort(sorted, s->n, sizeof(*sorted), compare);
+	for (size_t i = 0; i < s->n && !err; i++) {
+		errno = 0;
+		if (fwrite(sorted[i]->text, 1, sorted[i]->len, f) != sorted[i]->len ||
+		    fprintf(f, " %" PRIu64 "\n", sorted[i]->count) < 0)
+			err = errno ? -errno : -EIO;
+	}
+	free(sorted);
+	return err;
+}
+
+int stacksum_write_rooted(FILE *f, const char *root, const char *folded, size_t bytes)
+{
+	while (bytes) {
+		const char *end = memchr(folded, '\n', bytes);
+		size_t len = end ? (size_t)(end - folded) + 1 : bytes;
+
+		errno = 0;
+		if (fprintf(f, "%s;", root) < 0 || fwrite(folded, 1, len, f) != len)
+			return errno ? -errno : -EIO;
+		folded += len;
+		bytes -= len;
+	}
+	return 0;
+}
