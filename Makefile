@@ -144,7 +144,7 @@ help:
 	@echo 'all       the tools (default)        static   static, stripped, at most $(STATIC_LIMIT) bytes'
 	@echo 'check     every test                 lint     the checks of the source alone'
 	@echo 'check-vm  on other kernels, in QEMU   verifier-budget  measure tests/vm/verifier-budget.tsv'
-	@echo 'check-wide       what is too long for each change: PARTS="faults sessions fuzz mutations"'
+	@echo 'check-wide       what is too long for each change: PARTS="faults sessions fuzz vm mutations"'
 	@echo 'check-mutations  breaks a copy of the program on purpose: is it noticed? ONLY=pattern'
 	@echo 'fuzz      TARGET=ring TIME=600: one fuzzer (all of them without TARGET) for so many seconds'
 	@echo 'demo      gatedprof on sqlite3       bench    side by side with perf and bpftrace'
@@ -430,7 +430,7 @@ check:
 
 # What takes too long for each change: more of what can fail, more seeds, all mutations.
 check-wide:
-	@bash tests/setup.sh build test
+	@bash tests/setup.sh build test vm
 	@$(MAKE) $(JOBS) --no-print-directory check-build
 	@MAKE='$(make_program)' bash tests/wide
 

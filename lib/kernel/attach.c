@@ -18,8 +18,8 @@
 #include "kernel/attach_filter.h"
 #include "kernel/bpfvar.h"
 #include "kernel/objectfile.h"
+#include "kernel/unwind_maps.h"
 #include "kernel/verifier.h"
-#include "run/unwinding.h"
 
 /* As much as all kernels take; only pages that are written cost memory, when a program is refused.
  */
@@ -142,7 +142,7 @@ static int size_maps(struct attach *a)
 	if (!err)
 		err = map ? bpf_map__set_value_size(map, p->record_bytes) : -ENOENT;
 	if (!err)
-		err = unwinding_sizes(a->main, p);
+		err = unwind_maps_sizes(a->main, p);
 	if (!err && p->filters)
 		err = attach_filter_sizes(a->main, p);
 	return err;

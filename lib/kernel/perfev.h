@@ -45,7 +45,8 @@ void perfev_ring_close(struct perfev_ring *ring);
 /*
  * A flight recorder for RING_SAMPLES: written backwards and mapped read-only, so that the kernel
  * overwrites the oldest records and never refuses one. Nobody is woken. Not for
- * perfev_ring_read(); perfev_flight_ring() is what lib/stream/flight reads it by, began_ns as there.
+ * perfev_ring_read(); perfev_flight_ring() is what lib/stream/flight reads it by, began_ns as
+ * there.
  */
 int perfev_flight_open(struct perfev_ring *ring, uint32_t cpu, size_t data_bytes);
 struct flight_ring perfev_flight_ring(const struct perfev_ring *ring, uint64_t began_ns);

@@ -4,9 +4,9 @@
 
 /*
  * The names of one process's just-in-time compiled code, out of the files that it writes
- * (lib/names/jitfiles.h). A jitproc is made while the process lives; what was found by then can be read
- * also after its end. One whose files appear later has to be updated, or told of its dump, while it
- * lives.
+ * (lib/names/jitfiles.h). A jitproc is made while the process lives; what was found by then can be
+ * read also after its end. One whose files appear later has to be updated, or told of its dump,
+ * while it lives.
  */
 
 #include <stdbool.h>

@@ -4,9 +4,9 @@
 
 /*
  * Code that is in no file: the processes whose samples hit some, and what their just-in-time
- * compilers tell of it (lib/names/jitproc.h). A process is looked at when the first sample is in such
- * code, or when it maps its dump; one that tells nothing is looked at again, but not more than once
- * a second.
+ * compilers tell of it (lib/names/jitproc.h). A process is looked at when the first sample is in
+ * such code, or when it maps its dump; one that tells nothing is looked at again, but not more than
+ * once a second.
  */
 
 #include <stdbool.h>

@@ -9,7 +9,6 @@
 
 #include "base/human.h"
 #include "base/parse.h"
-#include "output/glitch_limits.h"
 
 static const struct {
 	const char *name;

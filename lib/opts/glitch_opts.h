@@ -47,6 +47,9 @@ enum frame_key_kind {
 #define GLITCH_DEFAULT_DISK_BYTES (1ull << 30)
 #define GLITCH_MIN_DISK_BYTES	  4096
 
+/* The number of files that are begun within any second at most. */
+#define GLITCH_FILES_PER_S 10
+
 struct glitch_opts {
 	struct opts common;    /* -g is gates[0] after glitch_opts_finish(); output the directory */
 	uint64_t threshold_ns; /* 0: there is a deadline point instead */

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "opts/glitch_opts.h"
+
 /* What a file holds, both ends included; from_ns <= to_ns. */
 struct glitch_window {
 	uint64_t from_ns, to_ns;
@@ -31,9 +33,6 @@ bool glitch_windows_share(struct glitch_window a, struct glitch_window b);
 struct glitch_window glitch_windows_join(struct glitch_window a, struct glitch_window b);
 
 bool glitch_window_within(struct glitch_window inner, struct glitch_window outer);
-
-/* The number of files that are begun within any second at most. */
-#define GLITCH_FILES_PER_S 10
 
 struct glitch_rate {
 	uint64_t taken_ns[GLITCH_FILES_PER_S]; /* the last ones, in a circle */

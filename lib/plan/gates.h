@@ -87,15 +87,8 @@ int gate_resolve_point(const struct opts_gate *opt, enum probe_role role,
 		       const struct gates_where *where, struct gate_plan *out, struct failure *f);
 void gate_plan_release(struct gate_plan *g);
 
-/*
- * The file of a PATH as typed: absolute (through the target's root if there is one), a bare name in
- * $PATH, in the library directories and in the targets' maps ("libc", "libc.so.6"), or NULL for the
- * target's executable. Exposed for tests. *out is malloc'ed.
- */
+/* whichfile_find() there. Exposed for tests. */
 int gates_find_file(const char *typed, const struct gates_where *where, char **out,
 		    struct failure *f);
-
-/* The file of a command as execvp() would find it; *out is malloc'ed. -ENOENT, -EACCES. */
-int gates_find_command(const char *name, char **out);
 
 #endif

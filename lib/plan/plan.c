@@ -12,6 +12,7 @@
 
 #include "base/parse.h"
 #include "sample.h"
+#include "elf/whichfile.h"
 
 /* Threads that can be inside one gate at a time, and entries nested below those. */
 #define OPENINGS_PER_GATE 16384u
@@ -294,7 +295,7 @@ int plan_where(const struct plan *p, struct gates_where *where, char **command, 
 	};
 	if (!o->command)
 		return 0;
-	err = gates_find_command(o->command[0], command);
+	err = whichfile_command(o->command[0], command);
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot run '%s': %s", o->command[0],
 				   err == -ENOENT ? "no such command" : strerror(-err));

@@ -15,6 +15,7 @@
 #include "base/procfile.h"
 #include "plan/gates.h"
 #include "stream/mapsline.h"
+#include "elf/whichfile.h"
 
 #define MAPS_LINE_BYTES 8192
 
@@ -296,7 +297,7 @@ static int refuse_command(const struct translator_ask *ask, struct failure *f)
 
 	if (!ask->command)
 		return 0;
-	gates_find_command(ask->command[0], &file);
+	whichfile_command(ask->command[0], &file);
 	name = translator_of_command(ask->command, file);
 	free(file);
 	if (!name)

@@ -2,8 +2,7 @@
 #ifndef SAMPLEGATE_UNWINDING_H
 #define SAMPLEGATE_UNWINDING_H
 
-/* The unwinder of a run: its memory in the maps of the BPF object, and the stacks that it is for.
- */
+/* The unwinder of a run: what it works for, from when to when. */
 
 #include <stdint.h>
 
@@ -13,12 +12,6 @@
 
 struct bpf_object;
 struct unwinding;
-
-/*
- * Before an object is loaded: sizes of the maps, for a plan that unwinds or one that does not. 0 or
- * a negative errno.
- */
-int unwinding_sizes(struct bpf_object *obj, const struct plan *plan);
 
 /*
  * With obj loaded, the side band recording and nothing sampled yet: makes the tables of all that is

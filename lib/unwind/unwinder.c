@@ -16,7 +16,7 @@
 #include "base/parse.h"
 #include "base/procfile.h"
 #include "names/modsyms.h"
-#include "plan/gates.h"
+#include "elf/whichfile.h"
 
 /* A list that is no longer in use: samples by it may still be on their way for so long. */
 #define RETIRE_NS 1000000000ull
@@ -261,12 +261,12 @@ out:
 
 static int expect_library(const char *name, void *arg)
 {
-	const struct gates_where nowhere = {};
+	const struct whichfile_where nowhere = {};
 	struct expected *e = arg;
 	struct failure ignored = {};
 	char *path = NULL;
 
-	if (strchr(name, '/') || gates_find_file(name, &nowhere, &path, &ignored))
+	if (strchr(name, '/') || whichfile_find(name, &nowhere, &path, &ignored))
 		return 0;
 	expect_file(e, path);
 	free(path);

@@ -2,7 +2,8 @@
 #ifndef SAMPLEGATE_FUZZ_JSON_CHECK_H
 #define SAMPLEGATE_FUZZ_JSON_CHECK_H
 
-/* Whether what we have written is JSON: apart from lib/base/json.h, and only as far as we use it. */
+/* Whether what we have written is JSON: apart from lib/base/json.h, and only as far as we use it.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a tool brings for models of glitches, at its smallest: for tests of lib/kernel/objectfile. */
+/* What a tool brings for models of glitches, at its smallest: for tests of lib/kernel/objectfile.
+ */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 

@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "elf/elffile.h"
+#include "elf/whichfile.h"
 #include "fixtures.h"
 #include "plan/gates.h"
 
@@ -885,7 +886,7 @@ static void in_path(void **state)
 	assert_true(asprintf(&dirs, "/no/such/dir:%s:%s", sh.bin, old) > 0);
 	assert_int_equal(setenv("PATH", dirs, 1), 0);
 
-	assert_int_equal(gates_find_command("some-tool", &path), 0);
+	assert_int_equal(whichfile_command("some-tool", &path), 0);
 	assert_string_equal(path, tool);
 	free(path);
 	/* a script can be run, but has no functions */
@@ -893,22 +894,22 @@ static void in_path(void **state)
 	elf = fixtures_write(&sh.fx, "bin/some-elf", "\177ELF", 4);
 	found("some-elf", &nobody, elf);
 	path = (char *)"untouched";
-	assert_int_equal(gates_find_command("some-text", &path), -EACCES);
-	assert_int_equal(gates_find_command("some-dir", &path), -ENOENT);
-	assert_int_equal(gates_find_command("some-to", &path), -ENOENT);
-	assert_int_equal(gates_find_command(plain, &path), -EACCES);
-	assert_int_equal(gates_find_command(sh.bin, &path), -EISDIR);
+	assert_int_equal(whichfile_command("some-text", &path), -EACCES);
+	assert_int_equal(whichfile_command("some-dir", &path), -ENOENT);
+	assert_int_equal(whichfile_command("some-to", &path), -ENOENT);
+	assert_int_equal(whichfile_command(plain, &path), -EACCES);
+	assert_int_equal(whichfile_command(sh.bin, &path), -EISDIR);
 	assert_string_equal(path, "untouched");
-	assert_int_equal(gates_find_command(tool, &path), 0);
+	assert_int_equal(whichfile_command(tool, &path), 0);
 	assert_string_equal(path, tool);
 	free(path);
 
 	/* an empty element is the working directory, where there is no such thing */
 	assert_int_equal(setenv("PATH", ":", 1), 0);
 	path = NULL;
-	assert_int_equal(gates_find_command("some-tool", &path), -ENOENT);
+	assert_int_equal(whichfile_command("some-tool", &path), -ENOENT);
 	assert_int_equal(unsetenv("PATH"), 0);
-	assert_int_equal(gates_find_command("sh", &path), 0);
+	assert_int_equal(whichfile_command("sh", &path), 0);
 	assert_true(ends_with(path, "/sh"));
 	free(path);
 	assert_int_equal(gates_find_file("some-tool", &nobody, &path, &f), -ENOENT);

@@ -8,6 +8,7 @@
 # KERNELS="6.1 7.3"   these series (all)       KERNEL_DIR=DIR   this unpacked kernel instead
 # VM_CACHE=DIR        kernels and QEMU         VM_OPTIONAL=1    a kernel that can't be had is left out
 # VM_TIMEOUT=S        seconds that a guest may take (1200)
+# WIDE=1              the verifier's budget on all of them, and not only on the first and the last
 #
 # Everything is built before; tests/README.md has the rest. The closing line is "N passed, N failed,
 # N skipped".
@@ -198,12 +199,23 @@ list=$(list_for any) || {
 	exit 1
 }
 
+# Limits are the oldest one's, and what is new is the newest one's: those in between load all that tests
+# use, and are measured by 'make check-wide' and for the table.
+measures()
+{
+	[ -n "${WIDE:-}" ] || [ "$what" = budget ] || [ "$1" = "${kernels%% *}" ] || [ "$1" = "${kernels##* }" ]
+}
+
 # Two lanes: one takes what is left from the front of the queue, tests first, the other from its end,
 # what measures first.
 queue=()
 for part in tests budget; do
 	[[ " $what " == *" $part "* ]] || continue
-	for kernel in $kernels; do [ -n "${missing[$kernel]:-}" ] || queue+=("$kernel $part"); done
+	for kernel in $kernels; do
+		[ -z "${missing[$kernel]:-}" ] || continue
+		[ "$part" = tests ] || measures "$kernel" || continue
+		queue+=("$kernel $part")
+	done
 done
 declare -A lane_of=()
 next=0 last=$((${#queue[@]} - 1)) running=0
