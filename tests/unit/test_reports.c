@@ -446,6 +446,25 @@ static void shared_and_full(void **state)
 	assert_int_equal(accounted(t).saved, 1);
 }
 
+/* There is room for both files, and for the line of one. */
+static void no_file_without_a_line(void **state)
+{
+	struct fixture *t = *state;
+	struct report a = slow(5000, 5400), b = slow(7000, 7400);
+
+	t->limits.max_disk_bytes = 5000;
+	begin(t);
+	tick(t, 0, 5300, SLOW, false);
+	tick(t, 0, 7300, SLOW, false);
+	assert_int_equal(reports_write(t->rs, &a, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	assert_int_equal(reports_write(t->rs, &b, GLITCH_ENDED, NOW, snapshot(t), 0), 0);
+	expect_line(t, 0, "\"file\":\"000001.folded\",\"file_samples\":1,");
+	assert_false(has_file(t, "000002.folded"));
+	assert_int_equal(accounted(t).files.files, 1);
+	assert_int_equal(accounted(t).files.unsaved[GLITCH_MAX_DISK], 1);
+	assert_int_equal(accounted(t).saved, 1);
+}
+
 /* Armed: after the deadline, and only what was sampled while a frame was past its own. */
 static void both_modes(void **state)
 {
@@ -631,6 +650,7 @@ int main(void)
 		T(shared),
 		T(shared_and_overwritten),
 		T(shared_and_full),
+		T(no_file_without_a_line),
 		T(both_modes),
 		T(hanging),
 		T(limits),
