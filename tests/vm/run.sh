@@ -5,10 +5,10 @@
 # run.sh budget   measures only, and writes verifier-budget.tsv: what 'make verifier-budget' does
 # run.sh tests    without the verifier's budget
 #
-# KERNELS="6.1 7.3"   these series (all)       KERNEL_DIR=DIR   this unpacked kernel instead
+# KERNELS="6.1 7.3"   these series (see WIDE)       KERNEL_DIR=DIR   this unpacked kernel instead
 # VM_CACHE=DIR        kernels and QEMU         VM_OPTIONAL=1    a kernel that can't be had is left out
 # VM_TIMEOUT=S        seconds that a guest may take (1200)
-# WIDE=1              the verifier's budget on all of them, and not only on the first and the last
+# WIDE=1              all of them, and not only the oldest and the newest
 #
 # Everything is built before; tests/README.md has the rest. The closing line is "N passed, N failed,
 # N skipped".
@@ -22,7 +22,11 @@ here=tests/vm
 what=${1:-budget tests}
 table=$here/verifier-budget.tsv
 every="5.10 6.1 6.12 6.18 7.3"
-kernels=${KERNELS:-$every}
+# The oldest has the narrowest limits and the newest what is new; a machine's own kernel lies between. The
+# others are for 'make check-wide', and the table has all.
+ends="${every%% *} ${every##* }"
+[ -z "${WIDE:-}" ] && [ "$what" != budget ] || ends=$every
+kernels=${KERNELS:-$ends}
 cache=${VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/samplegate/vm}
 limit=${VM_TIMEOUT:-1200}
 work=$(mktemp -d) || exit 1
@@ -199,13 +203,6 @@ list=$(list_for any) || {
 	exit 1
 }
 
-# Limits are the oldest one's, and what is new is the newest one's: those in between load all that tests
-# use, and are measured by 'make check-wide' and for the table.
-measures()
-{
-	[ -n "${WIDE:-}" ] || [ "$what" = budget ] || [ "$1" = "${kernels%% *}" ] || [ "$1" = "${kernels##* }" ]
-}
-
 # Two lanes: one takes what is left from the front of the queue, tests first, the other from its end,
 # what measures first.
 queue=()
@@ -213,7 +210,6 @@ for part in tests budget; do
 	[[ " $what " == *" $part "* ]] || continue
 	for kernel in $kernels; do
 		[ -z "${missing[$kernel]:-}" ] || continue
-		[ "$part" = tests ] || measures "$kernel" || continue
 		queue+=("$kernel $part")
 	done
 done
