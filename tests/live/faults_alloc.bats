@@ -26,12 +26,16 @@ may_crash()
 	esac
 }
 
-# where TOOL MODULE ADDRESS...: a site by who asked, and for which lines, whatever the tool
-where()
+# sites TOOL LIST: lines "SITE MODULE FUNCTION LINE FUNCTION LINE": who asked, and for which two innermost
+# callers in the tool. The debug information is read once for all.
+sites()
 {
-	printf '%s %s\n' "${2##*/}" "$(addr2line -f -s -e "$SG_BUILD/$1" \
-		"$(printf '%#x\n' $((${3:-1} - 1)))" "$(printf '%#x\n' $((${4:-1} - 1)))" |
-		sed 's/ (discriminator.*//' | paste -sd ' ')"
+	local site module a b
+
+	while read -r site module a b; do
+		printf '%#x\n%#x\n' $((${a:-1} - 1)) $((${b:-1} - 1))
+	done <"$2" | addr2line -f -s -e "$SG_BUILD/$1" | sed 's/ (discriminator.*//' |
+		paste -d ' ' - - - - | paste -d ' ' <(sed -E 's,^([^ ]+) ([^ ]*/)?([^ ]+).*,\1 \3,' "$2") -
 }
 
 # fails_at TOOL SITE WHERE: a run in which that one allocation fails; a line into $T/bad if it ends badly
@@ -58,7 +62,7 @@ fails_at()
 # of those whose innermost function is at the same line
 each_site()
 {
-	local tool=$1 site module a b at inner n=0 list=$T/list
+	local tool=$1 site module function line outer at inner n=0 list=$T/list
 
 	mkdir "$T/all"
 	tool_in "$T/all" "$tool"
@@ -66,16 +70,17 @@ each_site()
 		>/dev/null 2>"$T/err" </dev/null 3>&- 4>&- || fail "exit code $?"
 	: >"$T/bad"
 	: >"$T/hit"
-	while read -r site module a b; do
-		at=$(where "$tool" "$module" "$a" "$b")
-		inner=$(where "$tool" "$module" "$a")
+	sites "$tool" "$list" >"$T/sites"
+	while read -r site module function line outer; do
+		inner="$module $function $line"
+		at="$inner $outer"
 		! grep -qxF -e "$at" "$BATS_FILE_TMPDIR/done" || continue
 		[ "$3" != inner ] || ! grep -qxF -e "$inner" "$BATS_FILE_TMPDIR/done" || continue
 		printf '%s\n' "$at" "$inner" >>"$BATS_FILE_TMPDIR/done"
 		several 5
 		fails_at "$tool" "$site" "$at" 3>&- 4>&- &
 		n=$((n + 1))
-	done <"$list"
+	done <"$T/sites"
 	wait
 	[ ! -s "$T/bad" ] || fail "$(cat "$T/bad")"
 	[ "$n" -ge "$2" ] || fail "$n sites"
