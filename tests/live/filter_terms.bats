@@ -243,6 +243,7 @@ of_two()
 @test "interrupts: disabled while the scheduler counts, enabled while a page fault does" {
 	local asleep fault
 
+	need_breakpoints
 	wl s "$SG_BUILD/live/irqsoff"
 	read -r asleep fault <"$T/s.out"
 	gp_start -p "$(wl_pid s)" -e "mem:$asleep/8:w" --filter irqs_off \
@@ -260,6 +261,7 @@ of_two()
 }
 
 @test "preemption: disabled while the kernel changes a futex" {
+	need_breakpoints
 	MEM="mem:0x$(nm "$W/nopreempt" | awk '$3 == "word" { print $1 }')/8:w"
 	for filter in preempt_off:19 '!preempt_off:23' 'user && preempt_off || kernel && !preempt_off:0'; do
 		gp -e "$MEM" --filter "${filter%:*}" -- "$W/nopreempt"

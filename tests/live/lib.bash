@@ -65,11 +65,19 @@ fail()
 
 # ---- the tool ----
 
+# has_option OPTION ARGS...: among those in front of a COMMAND's
+has_option()
+{
+	local ours=" ${*:2} "
+
+	[[ "${ours%% -- *} " == *" $1 "* ]]
+}
+
 # A summary to be looked at, unless the test has its own: summary=(...)
 summary_file()
 {
 	summary=(--summary "$T/sum.json")
-	[[ " $* " != *" --summary "* ]] || summary=()
+	! has_option --summary "$@" || summary=()
 }
 
 # run_tool TOOL ARGS...
@@ -104,7 +112,7 @@ start_tool()
 to_file()
 {
 	to=(-o "$T/out.folded")
-	[[ " $* " != *" --emit chain "* && " $* " != *" -o "* ]] || to=()
+	! has_option '--emit chain' "$@" && ! has_option -o "$@" || to=()
 }
 
 gp()
