@@ -415,8 +415,11 @@ static __always_inline __u64 frame_back_ns(__u64 since_ns, __u64 ran_ns, __u64 n
 {
 	__u64 back = now - (compat_ran_ns(compat_current()) - ran_ns);
 
-	/* It was off the CPU after it had left, and before now, whatever the two clocks say. */
-	return back > since_ns && back < now ? back : since_ns;
+	/*
+	 * After it had left, and not after now, whatever the two clocks say. Just now, if no tick
+	 * has added to its time yet.
+	 */
+	return back > since_ns && back <= now ? back : since_ns;
 }
 
 static __always_inline void frame_block_close(struct frame_block *b, __u64 now)

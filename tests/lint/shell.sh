@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common"
 
 command -v shellcheck >/dev/null || skip "shellcheck is not installed"
-scripts=(tests/run tests/*.sh tests/lint/*.sh tests/lint/common tests/mutations/run tests/vm/*.sh
+scripts=(tests/run tests/wide tests/*.sh tests/lint/*.sh tests/lint/common tests/mutations/run tests/vm/*.sh
 	 bench/*.sh bench/run .ci/run)
 shellcheck -s bash -S warning -e SC1007,SC1091,SC2154 "${scripts[@]}" || failed=1
 asserts='(assert_[a-z_]+|[a-z]*_ok|is|holds|recovers|escape|every_[a-z]+|closed_afterwards|gr_done)'

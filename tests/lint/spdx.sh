@@ -19,5 +19,5 @@ ours=()
 for file in bench/* tests/*/*; do
 	case $file in *.bpf.c | *.md) ;; *.[chS] | *.sh | *.cc | *.bats | *.awk | *.py) ours+=("$file") ;; *) ;; esac
 done
-check BSD-2-Clause lib/*/*.[ch] tools/*.[ch] tests/*.sh tests/run tests/mutations/run .ci/run Makefile "${ours[@]}"
+check BSD-2-Clause lib/*/*.[ch] tools/*.[ch] tests/*.sh tests/run tests/wide tests/mutations/run .ci/run Makefile "${ours[@]}"
 exit $failed
