@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "kernel/session_impl.h"
 
 /*
  * An event is handed out when a later round has begun and it is this old: a writer on another CPU
@@ -25,67 +26,6 @@
 
 /* How long a process can be gone before its mappings are forgotten; looked for as seldom. */
 #define FORGET_NS 1000000000ull
-
-/* One event on one CPU. */
-struct session_event {
-	int fd; /* belongs to sample once that exists */
-	struct attach_sample *sample;
-	uint64_t idle_ns; /* of the CPU, when its sampling began */
-};
-
-struct session_cpu {
-	uint32_t cpu;
-	bool open;
-	struct perfev_ring samples, sideband;
-	struct perfev_ring chain;     /* the kernel's own samples */
-	struct session_event *events; /* as many as the plan has */
-	uint64_t since_ns;
-};
-
-struct session_gate {
-	struct gate_stats stats;
-};
-
-struct session {
-	const struct plan *plan;
-	struct session_opts opts;
-	struct attach *attach;
-	uint32_t command_pid;
-
-	struct session_cpu *cpus; /* by CPU number, all possible ones */
-	struct session_event *events;
-	uint32_t n_cpus;
-	bool sampling, hurry;
-
-	struct pollfd *fds; /* pidfds, then rings */
-	size_t n_fds, first_ring_fd, n_pidfds, n_pids_alive;
-	int *pidfds, watched_fd;
-
-	struct ring_decoder decoder;
-	struct ring_queue *queue;
-	size_t stream; /* of the ring that is being read */
-	void *raw_room;
-	uint32_t raw_cpu;
-	struct ring_stats samples_stats, sideband_stats;
-	uint64_t late;
-	uint64_t trials_ns; /* when to look at jumps on trial; 0: there are none */
-	uint64_t round_ns, hotplug_ns, watchdog_ns, forgot_ns, settled_ns, rest_until_ns;
-	uint64_t started_ns, armed_ns, stopped_ns;
-	int sink_err, raw_err;
-
-	/* throttling, told by the side band */
-	uint64_t throttled, throttled_ns, *throttled_since;
-
-	/* gathered at the stop, and from CPUs that went away */
-	struct perfev_count count;
-	uint64_t missed;
-	bool uncounted;			    /* the counters of some CPU could not be read */
-	uint64_t period_value, period_runs; /* for the mean period */
-	struct tick_counters counters, *event_counters;
-	struct session_gate *gates;
-	struct account_gate *account_gates;
-	struct account_lost lost[4];
-};
 
 /*
  * Each probe of each target is an open file, as are three events and a link for each CPU, each map,
@@ -158,248 +98,6 @@ int session_new(const struct plan *plan, const struct session_opts *opts, struct
 	return 0;
 }
 
-static int explain_open(int err, uint32_t cpu, const char *what, const struct session *s,
-			struct failure *f)
-{
-	const char *event = plan_event_text(s->plan);
-
-	switch (-err) {
-	case EPERM:
-	case EACCES:
-		return failure_set(f, EXIT_CANT, err,
-				   "cannot open the %s on CPU %" PRIu32
-				   ": %s: sampling all processes "
-				   "needs CAP_PERFMON (or kernel.perf_event_paranoid at most -1)",
-				   what, cpu, strerror(-err));
-	case EMFILE:
-	case ENFILE:
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot open the %s on CPU %" PRIu32
-				   ": %s: raise the limit of open files (ulimit -n)",
-				   what, cpu, strerror(-err));
-	case ENOENT:
-	case EOPNOTSUPP:
-		return failure_set(f, EXIT_CANT, err,
-				   "this machine cannot sample %s (%s): use -e cpu-clock", event,
-				   strerror(-err));
-	case ENODEV:
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot open the %s (%s) on CPU %" PRIu32
-				   ": %s: it is not online any more, nor is another that is meant",
-				   what, event, cpu, strerror(-err));
-	case EBUSY:
-	case ENOSPC:
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot open the %s (%s) on CPU %" PRIu32
-				   ": %s: all of its counters or breakpoints are in use",
-				   what, event, cpu, strerror(-err));
-	case EINVAL:
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot open the %s (%s) on CPU %" PRIu32
-				   ": the kernel refuses these settings",
-				   what, event, cpu);
-	default:
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot open the %s (%s) on CPU %" PRIu32 ": %s", what, event,
-				   cpu, strerror(-err));
-	}
-}
-
-static int explain_ring(int err, uint32_t cpu, const struct session *s, struct failure *f)
-{
-	if (err == -EPERM)
-		return failure_set(
-			f, EXIT_CANT, err,
-			"cannot map the ring of CPU %" PRIu32
-			": more locked memory than allowed: make it smaller with -m, raise "
-			"kernel.perf_event_mlock_kb, or give it CAP_IPC_LOCK",
-			cpu);
-	if (err == -ENOMEM)
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot map the ring of CPU %" PRIu32
-				   ": not enough memory for %" PRIu32
-				   " KiB: make it smaller with -m",
-				   cpu, s->plan->ring_bytes >> 10);
-	return explain_open(err, cpu, "ring", s, f);
-}
-
-/* ---- CPUs ---- */
-
-static int tell_id(struct session *s, size_t event, int fd)
-{
-	uint64_t id = 0;
-	int err = perfev_id(fd, &id);
-
-	return err ? err : s->opts.opened(event, id, s->opts.arg);
-}
-
-static int open_chain(struct session *s, struct session_cpu *c)
-{
-	struct perf_event_attr attr = *s->opts.side;
-	int err = perfev_ring_open_attr(&c->chain, &attr, c->cpu, s->plan->ring_bytes);
-
-	return err ? err : tell_id(s, s->plan->n_events, c->chain.fd);
-}
-
-static int listen_cpu(struct session *s, uint32_t cpu, struct failure *f)
-{
-	struct session_cpu *c = &s->cpus[cpu];
-	int err;
-
-	err = perfev_ring_open(&c->sideband, RING_SIDEBAND, cpu, s->plan->sideband_bytes,
-			       s->opts.prompt);
-	if (!err) {
-		err = s->opts.flight_bytes
-			      ? perfev_flight_open(&c->samples, cpu, s->opts.flight_bytes)
-			      : perfev_ring_open(&c->samples, RING_SAMPLES, cpu,
-						 s->plan->ring_bytes, false);
-	}
-	if (!err && s->opts.raw)
-		err = open_chain(s, c);
-	if (err) {
-		perfev_ring_close(&c->chain);
-		perfev_ring_close(&c->samples);
-		perfev_ring_close(&c->sideband);
-		return explain_ring(err, cpu, s, f);
-	}
-	c->open = true;
-	return 0;
-}
-
-/* Only with its program attached is the event enabled: each count belongs to a possible run. */
-static int sample_event(struct session *s, struct session_cpu *c, size_t i, struct failure *f)
-{
-	const struct plan_event *plan = &s->plan->events[i];
-	struct session_event *e = &c->events[i];
-	int err = 0;
-
-	e->fd = perfev_open(&plan->attr, c->cpu);
-	if (e->fd < 0) {
-		err = e->fd;
-		return explain_open(err, c->cpu, "sampling event", s, f);
-	}
-	/* The side band is read as records of its own kind, which end otherwise if they have an id.
-	 */
-	if (s->opts.raw) {
-		err = perfev_redirect(e->fd, c->chain.fd);
-		if (!err)
-			err = tell_id(s, i, e->fd);
-	} else if (!(plan->attr.sample_type & (PERF_SAMPLE_ID | PERF_SAMPLE_IDENTIFIER))) {
-		err = perfev_redirect(e->fd, c->sideband.fd);
-	}
-	if (plan->spec.is_clock) {
-		uint64_t step_ns;
-
-		host_read_idle_ns(c->cpu, &e->idle_ns, &step_ns);
-	}
-	if (!err)
-		err = attach_sample(s->attach, i, e->fd, &e->sample);
-	if (err) {
-		close(e->fd);
-		e->fd = -1;
-		return failure_set(f, EXIT_RUN, err,
-				   "cannot run the sampling program on %s of CPU %" PRIu32 ": %s%s",
-				   plan->spec.name, c->cpu, strerror(-err), failure_hint(err));
-	}
-	return 0;
-}
-
-static int sample_cpu(struct session *s, uint32_t cpu, struct failure *f)
-{
-	struct session_cpu *c = &s->cpus[cpu];
-	int err = attach_ring(s->attach, cpu, c->samples.fd);
-
-	if (err)
-		return failure_set(f, EXIT_RUN, err, "cannot use the ring of CPU %" PRIu32 ": %s",
-				   cpu, strerror(-err));
-	c->since_ns = clock_now_ns();
-	for (size_t i = 0; i < s->plan->n_events && !err; i++)
-		err = sample_event(s, c, i, f);
-	return err;
-}
-
-/*
- * Ticks of a clock that an idle CPU had and we did not see. Some machines do not deliver them (a
- * virtual CPU's idle loop); nothing is missed by that, unless idle is what is asked for.
- */
-static double unseen_idle(const struct session *s, uint32_t cpu, size_t event,
-			  const struct tick_counters *runs, double period_ns)
-{
-	const struct session_event *e = &s->cpus[cpu].events[event];
-	uint64_t idle_ns, step_ns;
-	double ticks;
-
-	if (!s->plan->events[event].spec.is_clock || s->plan->config.include_idle ||
-	    host_read_idle_ns(cpu, &idle_ns, &step_ns) || idle_ns < e->idle_ns)
-		return 0;
-	/* One more for the tick that has just ended an idle period or is about to. */
-	ticks = (double)(idle_ns - e->idle_ns + step_ns) / period_ns + 1 - runs->idle;
-	return ticks > 0 ? ticks : 0;
-}
-
-/*
- * What a CPU's event counted beyond what our program ran for. The program counts the periods of its
- * runs; a clock's last period is not over when it is stopped, so that only whole periods are
- * missed.
- */
-static void count_event(struct session *s, uint32_t cpu, size_t event)
-{
-	const struct plan_event *plan = &s->plan->events[event];
-	const struct session_event *e = &s->cpus[cpu].events[event];
-	struct perfev_count count = {};
-	struct tick_counters runs = {};
-	double period, missed;
-
-	if (e->fd < 0 || perfev_count(e->fd, &count))
-		return;
-	if (attach_counters(s->attach, event, cpu, &runs)) {
-		s->uncounted = true;
-		return;
-	}
-	s->count.value += count.value;
-	s->count.enabled_ns += count.enabled_ns;
-	s->count.running_ns += count.running_ns;
-	s->period_value += runs.runs_weight;
-	s->period_runs += runs.runs;
-	if (runs.runs)
-		period = (double)runs.runs_weight / runs.runs;
-	else if (!plan->attr.freq)
-		period = plan->attr.sample_period;
-	else if (plan->spec.is_clock)
-		period = 1e9 / plan->attr.sample_freq;
-	else
-		return; /* the kernel was still looking for the period */
-	if (count.value <= runs.runs_weight)
-		return;
-	missed = (count.value - runs.runs_weight) / period -
-		 unseen_idle(s, cpu, event, &runs, period);
-	if (missed >= 1)
-		s->missed += (uint64_t)missed;
-}
-
-static void close_cpu(struct session *s, struct session_cpu *c)
-{
-	for (size_t i = 0; c->events && i < s->plan->n_events; i++) {
-		struct session_event *e = &c->events[i];
-
-		if (!e->sample)
-			continue;
-		perfev_disable(e->fd);
-		count_event(s, c->cpu, i);
-		attach_sample_free(e->sample); /* closes fd */
-		*e = (struct session_event){.fd = -1};
-	}
-}
-
-static void forget_cpu(struct session *s, struct session_cpu *c)
-{
-	close_cpu(s, c);
-	perfev_ring_close(&c->samples);
-	perfev_ring_close(&c->sideband);
-	perfev_ring_close(&c->chain);
-	c->open = false;
-}
-
 /*
  * A CPU can go between the list of those that are online and the opening of its events. It is left
  * out then, as if it had gone during the run, and looked for again as long as that lasts.
@@ -416,7 +114,7 @@ int session_listen(struct session *s, struct failure *f)
 
 	/* A CPU without a listener could hide an exec or a fork, also where nothing is sampled. */
 	for (size_t i = 0; i < s->plan->host->n_online; i++) {
-		err = listen_cpu(s, s->plan->host->online[i], f);
+		err = session_cpu_listen(s, s->plan->host->online[i], f);
 		if (err && !has_gone(err))
 			return err;
 		n += !err;
@@ -572,15 +270,15 @@ int session_start(struct session *s, struct failure *f)
 	for (size_t i = 0; i < s->plan->n_cpus; i++) {
 		struct session_cpu *c = &s->cpus[s->plan->cpus[i]];
 
-		err = c->open ? sample_cpu(s, c->cpu, f)
-			      : explain_open(-ENODEV, c->cpu, "ring", s, f);
+		err = c->open ? session_cpu_sample(s, c->cpu, f)
+			      : session_explain_open(-ENODEV, c->cpu, "ring", s, f);
 		if (err && !has_gone(err))
 			return err;
 		n += !err;
 		if (!err || !c->open)
 			continue;
 		drain_cpu(s, c);
-		forget_cpu(s, c);
+		session_cpu_forget(s, c);
 		changed = true;
 	}
 	if (!n)
@@ -621,9 +319,9 @@ static void follow_hotplug(struct session *s)
 		if (!is_online) {
 			/* What it wrote since the last round is still there. */
 			drain_cpu(s, c);
-			forget_cpu(s, c);
-		} else if (!listen_cpu(s, cpu, NULL) && s->sampling && is_sampled(s, cpu))
-			sample_cpu(s, cpu, NULL);
+			session_cpu_forget(s, c);
+		} else if (!session_cpu_listen(s, cpu, NULL) && s->sampling && is_sampled(s, cpu))
+			session_cpu_sample(s, cpu, NULL);
 	}
 	free(online);
 	if (changed)
@@ -820,7 +518,7 @@ int session_stop(struct session *s, struct failure *f)
 	attach_disarm(s->attach);
 	s->sampling = false;
 	for (uint32_t i = 0; i < s->n_cpus; i++)
-		close_cpu(s, &s->cpus[i]);
+		session_cpu_stop(s, &s->cpus[i]);
 	if (s->uncounted)
 		err = -EIO;
 	for (size_t i = 0; i < s->plan->n_gates && !err; i++)
@@ -934,7 +632,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; s->cpus && i < s->n_cpus; i++)
-		forget_cpu(s, &s->cpus[i]);
+		session_cpu_forget(s, &s->cpus[i]);
 	attach_free(s->attach);
 	for (size_t i = 0; s->pidfds && i < s->n_pidfds; i++)
 		if (s->pidfds[i] >= 0)
