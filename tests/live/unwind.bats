@@ -178,12 +178,14 @@ sys.stdin.readline()' <"$T/go" >"$T/said" 3>&- 4>&- &
 	echo >&"$go"
 	gp_wait
 	assert_done
-	holds '.kept > 100'
+	# 350 ticks of CPU time: an emulated CPU on a busy machine has seen a third of them.
+	holds '.kept > 50'
 	is .unwind.stops.no_process 0
 	holds '.unwind.stops.complete * 100 >= .unwind.stacks * 95'
 	[ "$(jq -r .pid "$T/samples" | sort -u | grep -cvx "$pid")" -eq 7 ]
-	awk '/;__libc_start_main.*;Py_RunMain;.*PyEval/ { n += $NF }
-		END { exit !(n > 100) }' "$T/out.folded"
+	# The rest is what the interpreter does at its end.
+	awk '/;__libc_start_main.*;Py_RunMain;.*PyEval/ { n += $NF } { all += $NF }
+		END { exit !(n * 100 >= all * 80) }' "$T/out.folded"
 }
 
 @test "a library in two containers, so to speak: one table, and both are walked" {
