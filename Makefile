@@ -422,7 +422,7 @@ setup:
 # Recipes with $(MAKE) itself in them are run by 'make -n' too: scripts get it by another name.
 make_program := $(MAKE)
 
-check: GROUPS ?= unit asan valgrind tsan fuzz lint cli live
+check: GROUPS ?= unit asan tsan fuzz lint cli live
 check:
 	@bash tests/setup.sh build test
 	@$(MAKE) $(JOBS) --no-print-directory check-build

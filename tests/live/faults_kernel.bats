@@ -2,7 +2,8 @@
 # BESIDE: each run is judged by itself, and none by how long it takes
 #
 # The kernel refuses: system calls of a short run of each tool fail one after the other, as they would
-# where memory, descriptors, counters or rights are short. WIDE=1 (make check-wide) takes twice as many.
+# where memory, descriptors, counters or rights are short. WIDE=1 (make check-wide) takes four times as
+# many.
 
 load lib
 load faults
@@ -56,7 +57,7 @@ each()
 {
 	local tool=$1 call=$2 at=$3 step=$4 n errors=("${@:5}")
 
-	[ -n "${WIDE:-}" ] || [ "$call" = perf_event_open ] || step=$((step * 2))
+	[ -n "${WIDE:-}" ] || [ "$call" = perf_event_open ] || step=$((step * 4))
 	n=$(calls "$tool" "$call")
 	# What libbpf asks the kernel at first is about features: a program that must do without global
 	# functions takes minutes to verify.

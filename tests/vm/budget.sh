@@ -6,6 +6,8 @@
 #                           TOOL VARIANT PROGRAM INSNS|rejected
 #                           TOOL and NAME are patterns of the shell, extended ones too.
 #
+# BUDGET_LIST=FILE   only these: lines "TOOL NAME"; a file without any is no limit
+#
 # What could not run is a line "TOOL VARIANT - REASON". As root, with everything built.
 set -u
 shopt -s extglob
@@ -71,6 +73,7 @@ number=0 running=0
 while read -r tool name words; do
 	# shellcheck disable=SC2053
 	[[ $tool == $only_tool && $name == $only_name ]] || continue
+	[ ! -s "${BUDGET_LIST:-/dev/null}" ] || grep -qxF "$tool $name" "$BUDGET_LIST" || continue
 	number=$((number + 1))
 	if [ $running -ge "$jobs_at_once" ]; then
 		wait -n

@@ -13,7 +13,7 @@ uname -r >"$out/release"
 # The console is slow.
 dmesg -n 3
 case $2 in
-budget) bash tests/vm/budget.sh >"$out/budget.tsv" 2>"$out/budget.err" ;;
+budget) BUDGET_LIST=$out/variants bash tests/vm/budget.sh >"$out/budget.tsv" 2>"$out/budget.err" ;;
 tests)
 	BATS_TEST_TIMEOUT=300 SG_PATIENCE=250 TEST_TIMEOUT=1000 \
 		TEST_LIST=$out/list TEST_RESULTS=$out/results \

@@ -8,13 +8,13 @@
 # KERNELS="6.1 7.3"   these series (see WIDE)       KERNEL_DIR=DIR   this unpacked kernel instead
 # VM_CACHE=DIR        kernels and QEMU         VM_OPTIONAL=1    a kernel that can't be had is left out
 # VM_TIMEOUT=S        seconds that a guest may take (1200)
-# WIDE=1              all of them, and not only the oldest and the newest
+# WIDE=1              all of them, and not only the oldest and the newest; and the whole budget of each
 #
 # Everything is built before; tests/README.md has the rest. The closing line is "N passed, N failed,
 # N skipped".
 #
 # Two guests run at a time: one with two CPUs that tests, which it seldom uses both, and one with one that
-# measures; when all is measured, two that test.
+# measures; when nothing is left of one kind, two of the other.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export LC_ALL=C
@@ -118,11 +118,35 @@ may_skip()
 		END { exit !found }' $here/skips
 }
 
+# The lines "TOOL VARIANT" that SERIES measures, where it does not measure all: the newest kernel's
+# programs are the oldest's in another form, and each of them is loaded once, in its heaviest variant.
+some_of()
+{
+	local column
+
+	[ -z "${WIDE:-}${KERNELS:-}" ] && [ "$what" != budget ] && [ "$1" = "${every##* }" ] || return 0
+	column=$(awk -v series="$1" '$1 == "tool" { for (i = 4; i <= NF; i++) if ($i == series) print i }' "$table")
+	[ -z "$column" ] || sort -t $'\t' -k "$column,${column}nr" "$table" |
+		awk -v column="$column" -f $here/heaviest.awk
+}
+
+# The rows of the table about what OUT was to measure.
+rows_for()
+{
+	if [ -s "$1/variants" ]; then
+		awk -F '\t' 'FILENAME == ARGV[1] { some[$1]; next }
+			/^#/ || $1 == "tool" || ($1 " " $2) in some' "$1/variants" "$table"
+	else
+		cat "$table"
+	fi
+}
+
 judge_budget()
 {
 	if [ -s "$1/budget.tsv" ]; then
 		[ -e "$table" ] || : >"$table"
-		awk -v series="$2" -f $here/budget.awk "$table" "$1/budget.tsv" | tee "$1/notes" |
+		rows_for "$1" >"$1/table"
+		awk -v series="$2" -f $here/budget.awk "$1/table" "$1/budget.tsv" | tee "$1/notes" |
 			awk -F '\t' -v OFS='\t' '$1 != "note" {
 				print $1, "verifier: " $2 " " $3, $4
 			}'
@@ -155,7 +179,11 @@ guest()
 	trap '[ -z "$boot" ] || kill "$boot"; exit 143' TERM
 	[ "$part" = tests ] || cpus=1
 	mkdir -p "$out"
-	[ "$part" = budget ] || list_for "$kernel" >"$out/list"
+	if [ "$part" = tests ]; then
+		list_for "$kernel" >"$out/list"
+	else
+		some_of "$kernel" >"$out/variants"
+	fi
 	for try in 1 2; do
 		status=0
 		bash $here/boot.sh -c $cpus -m 2G -t "$limit" -w "$out" -o "$out/console" "${dirs[$kernel]}" -- \
@@ -203,43 +231,46 @@ list=$(list_for any) || {
 	exit 1
 }
 
-# Two lanes: one takes what is left from the front of the queue, tests first, the other from its end,
-# what measures first.
-queue=()
-for part in tests budget; do
-	[[ " $what " == *" $part "* ]] || continue
+# Two at a time: whoever has tested measures next, if anything is left to measure, and the other way round.
+declare -A queue=() kind_of=()
+for part in $what; do
 	for kernel in $kernels; do
-		[ -z "${missing[$kernel]:-}" ] || continue
-		queue+=("$kernel $part")
+		[ -n "${missing[$kernel]:-}" ] || queue[$part]+="$kernel "
 	done
 done
-declare -A lane_of=()
-next=0 last=$((${#queue[@]} - 1)) running=0
+running=0
 
-# lane front|back: begins the next of its guests, if any is left
-lane()
+# begin PART...: the next guest of the first of these parts that has one left
+begin()
 {
-	local job
+	local part
 
-	[ "$next" -le "$last" ] || return 0
-	if [ "$1" = front ]; then
-		job=${queue[next++]}
-	else
-		job=${queue[last--]}
-	fi
-	# Words on purpose.
-	# shellcheck disable=SC2086
-	guest $job &
-	lane_of[$!]=$1
-	running=$((running + 1))
+	for part; do
+		[ -n "${queue[$part]:-}" ] || continue
+		guest "${queue[$part]%% *}" "$part" &
+		queue[$part]=${queue[$part]#* }
+		kind_of[$!]=$part
+		running=$((running + 1))
+		return
+	done
 }
 
-lane front
-lane back
+# after PART: the lane of a guest that did this goes on with the other
+after()
+{
+	if [ "$1" = tests ]; then
+		begin budget tests
+	else
+		begin tests budget
+	fi
+}
+
+after budget
+after tests
 while [ $running -gt 0 ]; do
 	wait -n -p ended
 	running=$((running - 1))
-	lane "${lane_of[$ended]}"
+	after "${kind_of[$ended]}"
 done
 
 # ---- what came out ----
