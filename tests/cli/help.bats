@@ -53,3 +53,15 @@ told()
 	fails 2 "-F '0': " 10 -F 0
 	fails 2 "-U and -K exclude each other" -U -K -- true -F 0
 }
+
+# What people have learnt to read. Whoever changes it on purpose records it anew:
+# for t in gatedprof glitchrec overflowfilter; do build/$t --help >tests/golden/help/$t; done
+@test "--help of each tool is what is recorded, byte for byte" {
+	local tool
+
+	for tool in gatedprof glitchrec overflowfilter; do
+		GP=$SG_BUILD/$tool told --help
+		cmp "$T/stdout" "$SG_ROOT/tests/golden/help/$tool" ||
+			fail "$(diff "$SG_ROOT/tests/golden/help/$tool" "$T/stdout")"
+	done
+}
