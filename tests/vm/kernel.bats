@@ -5,6 +5,7 @@
 
 load ../live/lib
 load ../live/lib2
+load hits
 
 KERNELGATE=$W/kernelgate
 OPEN=__x64_sys_getpgid CLOSE=__x64_sys_getsid
@@ -43,7 +44,8 @@ not_loaded()
 exact()
 {
 	rm -f "$T/loaded"
-	without "$2" gp_ok -q --call-graph fp -e "$(marked)" -c 1 -g "$1" "${@:3}" -- "$KERNELGATE"
+	hits 54 without "$2" gp -q --call-graph fp -e "$(marked)" -c 1 -g "$1" "${@:3}" -- "$KERNELGATE"
+	assert_done
 	all_hold '.kept == 23' '.outside == 31' '.seen == 54' '.missed == 0' \
 		'.gates[0].entries == 11' '.gates[0].opens == 11'
 	assert_balanced
@@ -54,7 +56,7 @@ exact()
 natural()
 {
 	rm -f "$T/loaded"
-	without "$2" gp -q --call-graph fp -e "$(marked)" -c 1 -g "$1" -- "$KERNELGATE"
+	hits 54 without "$2" gp -q --call-graph fp -e "$(marked)" -c 1 -g "$1" -- "$KERNELGATE"
 	[ "$status" -eq 4 ] || fail "exit code $status"
 	all_hold '.kept == 0' '.seen == 54' '.gates[0].entries == 11' '.gates[0].opens == 11'
 	assert_balanced
@@ -129,7 +131,8 @@ assert_clean()
 
 @test "a user function, with links and without" {
 	rm -f "$T/loaded"
-	without link gp_ok -q --call-graph fp -e "$(marked)" -c 1 -g "u:$KERNELGATE:inside" -- "$KERNELGATE"
+	hits 54 without link gp -q --call-graph fp -e "$(marked)" -c 1 -g "u:$KERNELGATE:inside" -- "$KERNELGATE"
+	assert_done
 	all_hold '.kept == 23' '.outside == 31' '.gates[0].entries == 23'
 	assert_balanced
 	assert_clean

@@ -4,6 +4,7 @@
 
 load ../live/lib
 load ../live/lib2
+load hits
 
 E=$SG_BUILD/examples
 STATES=$W/states
@@ -54,19 +55,10 @@ gr()
 	run_tool "$SG_BUILD/glitchrec" -q -o "$T/gl" --call-graph fp "$@"
 }
 
-# states EVENTS ARGS...: of() with the 97 states. An emulated CPU has lost a hit, once in hundreds of runs:
-# the event itself had counted 96, which is what the tool reported. Such a run says nothing, and is repeated,
-# twice at most. Each hit is one of each of so many events.
+# states EVENTS ARGS...: of() with the 97 states, each of which is a hit of each of so many events
 states()
 {
-	local want=$(($1 * 97)) try
-
-	for try in 1 2 3; do
-		of "${@:2}" -- "$STATES"
-		[ "$status" -eq 0 ] || return 0
-		[ "$(field '.seen + .missed')" -ge "$want" ] && return
-		echo "# try $try: the events have counted $(field '.seen + .missed') of $want hits" >&3
-	done
+	hits $(($1 * 97)) of "${@:2}" -- "$STATES"
 }
 
 # four A B C D N N N N: of the 97 states four filters keep so many, all in one run
@@ -89,11 +81,13 @@ four()
 	local marker
 
 	marker=$(mem "$W/duty" marker)
-	gp_ok -q -e "$marker" -c 1 -g "u:$W/duty:inside" -- "$W/duty"
+	hits 54 gp -q -e "$marker" -c 1 -g "u:$W/duty:inside" -- "$W/duty"
+	assert_done
 	all_hold '.kept == 23' '.outside == 31' '.missed == 0'
 	assert_all inside
 	assert_none outside
-	gp_ok -q -e "$marker" -c 1 --call-graph fp -g "u:$W/duty:inside" --outside -- "$W/duty"
+	hits 54 gp -q -e "$marker" -c 1 --call-graph fp -g "u:$W/duty:inside" --outside -- "$W/duty"
+	assert_done
 	all_hold '.kept == 31' '.outside == 23'
 	assert_all outside
 	assert_none inside
@@ -152,46 +146,52 @@ four()
 		'.gates[0].unbalanced == 0'
 }
 
+# one_of_two TARGET...: two run at once, and only the first one is meant
+one_of_two()
+{
+	rm -f "$T"/*.go "$T"/*.ready "$T/ready"
+	wl one "$KERNELGATE" -i 41 -o 0
+	wl other "$KERNELGATE"
+	if [ "$1" = process ]; then
+		gp_start -q --call-graph fp -e "$marker" -c 1 -p "$(wl_pid one)"
+	else
+		wl_pid one >"$CGROUP/cgroup.procs"
+		gp_start -q --call-graph fp -e "$marker" -c 1 -G "$CGROUP"
+	fi
+	wl_go one
+	wl_go other
+	wl_wait one
+	wl_wait other
+	if [ "$1" = process ]; then gp_wait; else gp_stop; fi
+}
+
+in_pid_namespace()
+{
+	status=0
+	unshare --fork --pid --mount-proc "$GP" -q -e "$marker" -c 1 -g syscall:getpgid --outside \
+		-o "$T/out.folded" --summary "$T/sum.json" -- "$KERNELGATE" >"$T/cmd" 2>"$T/err" || status=$?
+}
+
 @test "this process and no other, this thread, this cgroup, a pid namespace" {
 	local marker
 
 	marker=$(mem "$KERNELGATE" marker)
 	CGROUP=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/samplegate-$$
-	wl one "$KERNELGATE"
-	wl other "$KERNELGATE"
-	gp_start -q --call-graph fp -e "$marker" -c 1 -p "$(wl_pid one)"
-	wl_go one
-	wl_go other
-	wl_wait one
-	wl_wait other
-	gp_wait
-	assert_done
-	is .kept 54
-	rm -f "$T"/*.go "$T"/*.ready "$T/ready"
-
 	mkdir "$CGROUP"
-	wl one "$KERNELGATE" -i 41 -o 0
-	wl other "$KERNELGATE"
-	wl_pid one >"$CGROUP/cgroup.procs"
-	gp_start -q --call-graph fp -e "$marker" -c 1 -G "$CGROUP"
-	wl_go one
-	wl_go other
-	wl_wait one
-	wl_wait other
-	gp_stop
+	hits 41 one_of_two process
+	assert_done
+	is .kept 41
+	hits 41 one_of_two cgroup
 	assert_done
 	is .kept 41
 
-	unshare --fork --pid --mount-proc "$GP" -q -e "$marker" -c 1 -g syscall:getpgid --outside \
-		-o "$T/out.folded" --summary "$T/sum.json" -- "$KERNELGATE" >"$T/cmd" 2>"$T/err"
-	status=0
+	hits 54 in_pid_namespace
 	assert_done
 	all_hold '.kept == 54' '.gates[0].entries == 11'
 }
 
-@test "a CPU that goes and comes back" {
-	[ -e /sys/devices/system/cpu/cpu1/online ] || skip "no CPU hotplug: CPU 1 can't be taken offline"
-	CPU1=1
+while_a_cpu_goes()
+{
 	gp_start -q -a -e "$(mem "$KERNELGATE" marker)" -c 1 -g syscall:getpgid --outside
 	taskset -c 1 "$KERNELGATE"
 	echo 0 >/sys/devices/system/cpu/cpu1/online
@@ -199,6 +199,12 @@ four()
 	echo 1 >/sys/devices/system/cpu/cpu1/online
 	taskset -c 0 "$KERNELGATE" -i 1000 -o 0
 	gp_stop
+}
+
+@test "a CPU that goes and comes back" {
+	[ -e /sys/devices/system/cpu/cpu1/online ] || skip "no CPU hotplug: CPU 1 can't be taken offline"
+	CPU1=1
+	hits 1154 while_a_cpu_goes
 	assert_done
 	[ "$(samples '^kernelgate;')" -eq 1154 ] || fail "$(samples '^kernelgate;') samples"
 	is '.gates[0].entries' 33
@@ -219,8 +225,8 @@ four()
 	all_hold '.late == .late_kept + .late_filtered' '.late_unknown == 0'
 }
 
-# known WHAT OPTIONS...: on a kernel that lacks it
-known()
+# filter_known WHAT OPTIONS...: a process that is there already, on a kernel that lacks it
+filter_known()
 {
 	local hit
 
@@ -233,6 +239,11 @@ known()
 	wl_go s
 	wl_wait s
 	gp_wait
+}
+
+known()
+{
+	hits $((3 * 97)) filter_known "$@"
 	assert_done
 	all_hold '.late == 0' '.events[0].kept == 49' '.events[1].kept == 97' '.events[2].kept == 97'
 }
