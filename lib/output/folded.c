@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/control.h"
 #include "base/strbuf.h"
+#include "base/table.h"
 
 /* A line under construction: numbers of names, the comm's first, then root to leaf. */
 struct line {
-	uint64_t hash;
 	uint64_t count, weight;
 	size_t first; /* index of its ids in folder.ids */
 	uint32_t n_ids;
@@ -25,16 +26,14 @@ struct folder {
 
 	struct strbuf scratch;
 	char **names;
-	size_t n_names, cap_names;
-	uint32_t *name_slots; /* index + 1; 0 is free */
-	size_t n_name_slots;
+	size_t n_names, names_room;
+	struct table name_table; /* of their numbers */
 
 	uint32_t *ids;
-	size_t n_ids, cap_ids;
+	size_t n_ids, ids_room;
 	struct line *lines;
-	size_t n_lines, cap_lines;
-	uint32_t *line_slots;
-	size_t n_line_slots;
+	size_t n_lines, lines_room;
+	struct table line_table; /* of their numbers, by their ids */
 
 	struct folded_totals totals;
 };
@@ -49,71 +48,9 @@ static const char *const special_names[] = {
 	[AGG_UPROBES] = "[uprobes]",
 };
 
-static uint64_t hash_bytes(const void *bytes, size_t n)
-{
-	const unsigned char *p = bytes;
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	while (n--)
-		h = (h ^ *p++) * 0x100000001b3ull;
-	return h ^ h >> 32;
-}
-
 static uint64_t saturate(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static int grow(void *array, size_t need, size_t *cap, size_t element_bytes)
-{
-	void **a = array, *bigger;
-	size_t want = need + need / 2 + 64;
-
-	if (need <= *cap)
-		return 0;
-	if (want >= UINT32_MAX)
-		return -ENOMEM;
-	bigger = realloc(*a, want * element_bytes);
-	if (!bigger)
-		return -ENOMEM;
-	*a = bigger;
-	*cap = want;
-	return 0;
-}
-
-static uint64_t name_hash(const struct folder *fo, uint32_t i)
-{
-	return hash_bytes(fo->names[i], strlen(fo->names[i]));
-}
-
-static uint64_t line_hash(const struct folder *fo, uint32_t i)
-{
-	return fo->lines[i].hash;
-}
-
-/* Keeps half of the slots free, so that one more always fits. */
-static int reserve_slots(const struct folder *fo, uint32_t **slots, size_t *n, size_t used,
-			 uint64_t (*hash_of)(const struct folder *fo, uint32_t i))
-{
-	size_t size = *n ? *n * 2 : 256;
-	uint32_t *bigger, i;
-
-	if (used < *n / 2)
-		return 0;
-	bigger = calloc(size, sizeof(*bigger));
-	if (!bigger)
-		return -ENOMEM;
-	for (i = 0; i < used; i++) {
-		size_t s = hash_of(fo, i) & (size - 1);
-
-		while (bigger[s])
-			s = (s + 1) & (size - 1);
-		bigger[s] = i + 1;
-	}
-	free(*slots);
-	*slots = bigger;
-	*n = size;
-	return 0;
 }
 
 /* Into fo->scratch. */
@@ -149,23 +86,20 @@ static int sanitize(struct folder *fo, const char *s, size_t len, const char *su
 static int intern_name(struct folder *fo, uint32_t *id)
 {
 	const char *name = sb_str(&fo->scratch);
-	uint64_t hash = hash_bytes(name, fo->scratch.len);
-	size_t s;
+	uint32_t hash = table_hash(&fo->name_table, name, fo->scratch.len);
+	struct table_walk at = table_walk(&fo->name_table, hash);
 
-	if (reserve_slots(fo, &fo->name_slots, &fo->n_name_slots, fo->n_names, name_hash) ||
-	    grow(&fo->names, fo->n_names + 1, &fo->cap_names, sizeof(*fo->names)))
-		return -ENOMEM;
-	for (s = hash & (fo->n_name_slots - 1); fo->name_slots[s];
-	     s = (s + 1) & (fo->n_name_slots - 1)) {
-		*id = fo->name_slots[s] - 1;
+	while (table_next(&at, id))
 		if (!strcmp(fo->names[*id], name))
 			return 0;
-	}
+	if (table_reserve(&fo->name_table) ||
+	    array_room(&fo->names, &fo->names_room, fo->n_names + 1, sizeof(*fo->names)))
+		return -ENOMEM;
 	fo->names[fo->n_names] = strdup(name);
 	if (!fo->names[fo->n_names])
 		return -ENOMEM;
 	*id = (uint32_t)fo->n_names++;
-	fo->name_slots[s] = *id + 1;
+	table_add(&fo->name_table, hash, *id);
 	return 0;
 }
 
@@ -178,7 +112,7 @@ static int push_name(struct folder *fo, const char *s, size_t len, const char *s
 	if (!err)
 		err = intern_name(fo, &id);
 	if (!err)
-		err = grow(&fo->ids, fo->n_ids + 1, &fo->cap_ids, sizeof(*fo->ids));
+		err = array_room(&fo->ids, &fo->ids_room, fo->n_ids + 1, sizeof(*fo->ids));
 	if (!err)
 		fo->ids[fo->n_ids++] = id;
 	return err;
@@ -275,38 +209,49 @@ static int build_line(struct folder *fo, const struct agg_stack *stack)
 	return push_name(fo, none, strlen(none), "");
 }
 
+/* The line with the same ids as those from `first` on; NULL: there is none. */
+static struct line *find_line(const struct folder *fo, size_t first, uint32_t n_ids, uint32_t hash)
+{
+	struct table_walk at = table_walk(&fo->line_table, hash);
+	uint32_t i;
+
+	while (table_next(&at, &i)) {
+		struct line *line = &fo->lines[i];
+
+		if (line->n_ids == n_ids &&
+		    !memcmp(fo->ids + line->first, fo->ids + first, n_ids * sizeof(*fo->ids)))
+			return line;
+	}
+	return NULL;
+}
+
 static int add_stack(const struct agg_stack *stack, void *arg)
 {
 	struct folder *fo = arg;
-	size_t first = fo->n_ids, s;
+	size_t first = fo->n_ids;
 	struct line *line;
-	uint32_t n_ids;
-	uint64_t hash;
+	uint32_t n_ids, hash;
 	int err;
 
 	err = build_line(fo, stack);
 	if (err)
 		return err;
-	if (reserve_slots(fo, &fo->line_slots, &fo->n_line_slots, fo->n_lines, line_hash) ||
-	    grow(&fo->lines, fo->n_lines + 1, &fo->cap_lines, sizeof(*fo->lines)))
+	if (table_reserve(&fo->line_table) ||
+	    array_room(&fo->lines, &fo->lines_room, fo->n_lines + 1, sizeof(*fo->lines)))
 		return -ENOMEM;
 	fo->totals.count = saturate(fo->totals.count, stack->count);
 	fo->totals.weight = saturate(fo->totals.weight, stack->weight);
 	n_ids = (uint32_t)(fo->n_ids - first);
-	hash = hash_bytes(fo->ids + first, n_ids * sizeof(*fo->ids));
-	for (s = hash & (fo->n_line_slots - 1); fo->line_slots[s];
-	     s = (s + 1) & (fo->n_line_slots - 1)) {
-		line = &fo->lines[fo->line_slots[s] - 1];
-		if (line->hash != hash || line->n_ids != n_ids ||
-		    memcmp(fo->ids + line->first, fo->ids + first, n_ids * sizeof(*fo->ids)))
-			continue;
+	hash = table_hash(&fo->line_table, fo->ids + first, n_ids * sizeof(*fo->ids));
+	line = find_line(fo, first, n_ids, hash);
+	if (line) {
 		fo->n_ids = first;
 		line->count = saturate(line->count, stack->count);
 		line->weight = saturate(line->weight, stack->weight);
 		return 0;
 	}
-	fo->lines[fo->n_lines] = (struct line){hash, stack->count, stack->weight, first, n_ids};
-	fo->line_slots[s] = (uint32_t)++fo->n_lines;
+	fo->lines[fo->n_lines] = (struct line){stack->count, stack->weight, first, n_ids};
+	table_add(&fo->line_table, hash, (uint32_t)fo->n_lines++);
 	return 0;
 }
 
@@ -402,6 +347,8 @@ int folded_write(FILE *f, const struct agg *agg, folded_names_fn names, void *ar
 	int err;
 
 	sb_init(&fo.scratch);
+	table_init(&fo.name_table);
+	table_init(&fo.line_table);
 	err = agg_each(agg, add_stack, &fo);
 	if (err)
 		goto out;
@@ -417,10 +364,10 @@ out:
 	for (i = 0; i < fo.n_names; i++)
 		free(fo.names[i]);
 	free(fo.names);
-	free(fo.name_slots);
+	table_release(&fo.name_table);
 	free(fo.ids);
 	free(fo.lines);
-	free(fo.line_slots);
+	table_release(&fo.line_table);
 	sb_release(&fo.scratch);
 	return err;
 }

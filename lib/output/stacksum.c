@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/table.h"
+
 /* A blank, a count and a newline behind a stack; and the line that there always is room for. */
 #define TAIL_BYTES (1 + 20 + 1)
 #define MORE_BYTES (sizeof(STACKSUM_MORE) - 1 + TAIL_BYTES)
@@ -14,14 +17,13 @@
 struct stack {
 	char *text;
 	size_t len;
-	uint64_t hash, count;
+	uint64_t count;
 };
 
 struct stacksum {
 	struct stack *stacks;
-	size_t n, cap;
-	uint32_t *slots; /* index + 1; 0 is free */
-	size_t n_slots;	 /* a power of two, at least twice n */
+	size_t n, room;
+	struct table table; /* of their numbers, by their texts */
 	size_t bytes, max_bytes;
 	uint64_t total;
 };
@@ -30,8 +32,10 @@ struct stacksum *stacksum_new(size_t max_bytes)
 {
 	struct stacksum *s = calloc(1, sizeof(*s));
 
-	if (s)
-		s->max_bytes = max_bytes && max_bytes < MORE_BYTES ? MORE_BYTES : max_bytes;
+	if (!s)
+		return NULL;
+	table_init(&s->table);
+	s->max_bytes = max_bytes && max_bytes < MORE_BYTES ? MORE_BYTES : max_bytes;
 	return s;
 }
 
@@ -42,17 +46,8 @@ void stacksum_free(struct stacksum *s)
 	for (size_t i = 0; i < s->n; i++)
 		free(s->stacks[i].text);
 	free(s->stacks);
-	free(s->slots);
+	table_release(&s->table);
 	free(s);
-}
-
-static uint64_t hash_bytes(const char *p, size_t n)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	while (n--)
-		h = (h ^ (unsigned char)*p++) * 0x100000001b3ull;
-	return h ^ h >> 32;
 }
 
 static uint64_t saturate(uint64_t a, uint64_t b)
@@ -60,62 +55,23 @@ static uint64_t saturate(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Room for one more, in both tables. */
-static int reserve(struct stacksum *s)
-{
-	size_t want = s->n_slots ? s->n_slots * 2 : 256;
-	uint32_t *slots;
-
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? s->cap * 2 : 128;
-		struct stack *stacks;
-
-		if (cap >= UINT32_MAX)
-			return -ENOMEM;
-		stacks = reallocarray(s->stacks, cap, sizeof(*stacks));
-		if (!stacks)
-			return -ENOMEM;
-		s->stacks = stacks;
-		s->cap = cap;
-	}
-	if (s->n < s->n_slots / 2)
-		return 0;
-	slots = calloc(want, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->n; i++) {
-		size_t at = s->stacks[i].hash & (want - 1);
-
-		while (slots[at])
-			at = (at + 1) & (want - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->n_slots = want;
-	return 0;
-}
-
 static int find(struct stacksum *s, const char *text, size_t len, bool bounded, uint32_t *id)
 {
-	uint64_t hash = hash_bytes(text, len);
+	uint32_t hash = table_hash(&s->table, text, len);
+	struct table_walk at = table_walk(&s->table, hash);
 	size_t line = len + TAIL_BYTES;
 	struct stack *st;
-	size_t at;
 
-	if (reserve(s))
-		return -ENOMEM;
-	for (at = hash & (s->n_slots - 1); s->slots[at]; at = (at + 1) & (s->n_slots - 1)) {
-		st = &s->stacks[s->slots[at] - 1];
-		if (st->hash == hash && st->len == len && !memcmp(st->text, text, len)) {
-			*id = s->slots[at] - 1;
+	while (table_next(&at, id))
+		if (s->stacks[*id].len == len && !memcmp(s->stacks[*id].text, text, len))
 			return 0;
-		}
-	}
 	if (bounded && s->max_bytes && line > s->max_bytes - MORE_BYTES - s->bytes)
 		return find(s, STACKSUM_MORE, sizeof(STACKSUM_MORE) - 1, false, id);
+	if (table_reserve(&s->table) ||
+	    array_room(&s->stacks, &s->room, s->n + 1, sizeof(*s->stacks)))
+		return -ENOMEM;
 	st = &s->stacks[s->n];
-	*st = (struct stack){.text = malloc(len + 1), .len = len, .hash = hash};
+	*st = (struct stack){.text = malloc(len + 1), .len = len};
 	if (!st->text)
 		return -ENOMEM;
 	memcpy(st->text, text, len);
@@ -123,7 +79,7 @@ static int find(struct stacksum *s, const char *text, size_t len, bool bounded, 
 	if (bounded)
 		s->bytes += line;
 	*id = (uint32_t)s->n++;
-	s->slots[at] = *id + 1;
+	table_add(&s->table, hash, *id);
 	return 0;
 }
 

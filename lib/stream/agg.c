@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "base/array.h"
+#include "base/table.h"
 
 /*
  * A system-wide run sees some ten thousand distinct stacks of some tens of frames, most of which
@@ -21,56 +23,25 @@ struct node {
 
 struct entry {
 	uint64_t count, weight;
-	uint32_t hash;
 	uint32_t tag;
 	uint32_t leaf; /* index in nodes; 0 for a stack without frames */
 	uint32_t n_frames;
 	char comm[SAMPLE_COMM_BYTES]; /* zero-padded, to be compared as a whole */
 };
 
-/* An open-addressed table of indices into an array; 0 is a free slot, index + 1 a used one. */
-struct index {
-	uint32_t *slots;
-	size_t size; /* power of two, or 0 */
-	size_t used;
-};
-
 struct agg {
 	struct agg_frame *frames;
 	struct node *nodes;
 	struct entry *entries;
-	size_t n_frames, cap_frames;
-	size_t n_nodes, cap_nodes;
-	size_t n_entries, cap_entries;
-	struct index frame_index, node_index, entry_index;
-	uint64_t seed; /* addresses are chosen by those we profile: they shall not choose slots */
+	size_t n_frames, frames_room;
+	size_t n_nodes, nodes_room;
+	size_t n_entries, entries_room;
+	struct table frame_table, node_table, entry_table; /* of their indices */
 };
-
-/* Two multiplications of 64 bits folded; good enough to index with the low bits. */
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	unsigned __int128 p;
-
-	h ^= v;
-	p = (unsigned __int128)h * 0x9e3779b97f4a7c15ull;
-	h = (uint64_t)p ^ (uint64_t)(p >> 64);
-	h ^= h >> 32;
-	return h;
-}
 
 static uint64_t frame_word(const struct agg_frame *f)
 {
 	return (uint64_t)f->module << 32 | (uint32_t)f->kind << 16 | f->caller;
-}
-
-static uint64_t hash_frame(const struct agg *agg, const struct agg_frame *f)
-{
-	return mix(mix(agg->seed, f->offset), frame_word(f));
-}
-
-static uint64_t hash_node(const struct agg *agg, uint32_t parent, uint32_t frame)
-{
-	return mix(agg->seed, (uint64_t)parent << 32 | frame);
 }
 
 static bool frame_equal(const struct agg_frame *a, const struct agg_frame *b)
@@ -84,8 +55,9 @@ struct agg *agg_new(void)
 
 	if (!agg)
 		return NULL;
-	if (getrandom(&agg->seed, sizeof(agg->seed), GRND_NONBLOCK) != sizeof(agg->seed))
-		agg->seed = (uintptr_t)agg; /* early in boot: at least not a constant */
+	table_init(&agg->frame_table);
+	table_init(&agg->node_table);
+	table_init(&agg->entry_table);
 	return agg;
 }
 
@@ -96,128 +68,60 @@ void agg_free(struct agg *agg)
 	free(agg->frames);
 	free(agg->nodes);
 	free(agg->entries);
-	free(agg->frame_index.slots);
-	free(agg->node_index.slots);
-	free(agg->entry_index.slots);
+	table_release(&agg->frame_table);
+	table_release(&agg->node_table);
+	table_release(&agg->entry_table);
 	free(agg);
-}
-
-/* Makes room for one more element; grows by half, since the largest array decides our size. */
-static int grow(void *array, size_t n, size_t *cap, size_t element_bytes)
-{
-	void **a = array, *bigger;
-	size_t want = *cap + *cap / 2 + 64;
-
-	if (n < *cap)
-		return 0;
-	if (want >= UINT32_MAX)
-		return -ENOMEM;
-	bigger = realloc(*a, want * element_bytes);
-	if (!bigger)
-		return -ENOMEM;
-	*a = bigger;
-	*cap = want;
-	return 0;
-}
-
-static uint64_t element_hash(const struct agg *agg, const struct index *ix, uint32_t i)
-{
-	if (ix == &agg->frame_index)
-		return hash_frame(agg, &agg->frames[i]);
-	if (ix == &agg->node_index)
-		return hash_node(agg, agg->nodes[i].parent, agg->nodes[i].frame);
-	return agg->entries[i].hash;
-}
-
-static void index_put(struct index *ix, uint64_t hash, uint32_t i)
-{
-	size_t s = hash & (ix->size - 1);
-
-	while (ix->slots[s])
-		s = (s + 1) & (ix->size - 1);
-	ix->slots[s] = i + 1;
-	ix->used++;
-}
-
-/* Room for one more, so that a later index_put() can't fail. At most three quarters are used. */
-static int index_reserve(const struct agg *agg, struct index *ix)
-{
-	struct index bigger = {0};
-	size_t s;
-
-	if (ix->used + 1 <= ix->size / 4 * 3)
-		return 0;
-	bigger.size = ix->size ? ix->size * 2 : 64;
-	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return -ENOMEM;
-	for (s = 0; s < ix->size; s++)
-		if (ix->slots[s])
-			index_put(&bigger, element_hash(agg, ix, ix->slots[s] - 1),
-				  ix->slots[s] - 1);
-	free(ix->slots);
-	*ix = bigger;
-	return 0;
 }
 
 /* The index of this frame, which is added when it is new. */
 static int intern_frame(struct agg *agg, const struct agg_frame *f, uint32_t *out)
 {
-	uint64_t hash = hash_frame(agg, f);
-	size_t s;
+	uint64_t key[2] = {f->offset, frame_word(f)};
+	uint32_t hash = table_hash(&agg->frame_table, key, sizeof(key));
+	struct table_walk at = table_walk(&agg->frame_table, hash);
 
-	if (index_reserve(agg, &agg->frame_index) ||
-	    grow(&agg->frames, agg->n_frames, &agg->cap_frames, sizeof(*agg->frames)))
-		return -ENOMEM;
-	for (s = hash & (agg->frame_index.size - 1); agg->frame_index.slots[s];
-	     s = (s + 1) & (agg->frame_index.size - 1)) {
-		*out = agg->frame_index.slots[s] - 1;
+	while (table_next(&at, out))
 		if (frame_equal(&agg->frames[*out], f))
 			return 0;
-	}
+	if (table_reserve(&agg->frame_table) ||
+	    array_room(&agg->frames, &agg->frames_room, agg->n_frames + 1, sizeof(*agg->frames)))
+		return -ENOMEM;
 	*out = (uint32_t)agg->n_frames++;
 	agg->frames[*out] = *f;
-	index_put(&agg->frame_index, hash, *out);
+	table_add(&agg->frame_table, hash, *out);
 	return 0;
 }
 
 static int intern_node(struct agg *agg, uint32_t parent, uint32_t frame, uint32_t *out)
 {
-	uint64_t hash = hash_node(agg, parent, frame);
-	size_t s;
+	struct node node = {parent, frame};
+	uint32_t hash = table_hash(&agg->node_table, &node, sizeof(node));
+	struct table_walk at = table_walk(&agg->node_table, hash);
 
-	if (index_reserve(agg, &agg->node_index) ||
-	    grow(&agg->nodes, agg->n_nodes, &agg->cap_nodes, sizeof(*agg->nodes)))
-		return -ENOMEM;
-	/* node 0 stands for the empty stack and is never looked up */
-	if (!agg->n_nodes) {
-		memset(&agg->nodes[0], 0, sizeof(agg->nodes[0]));
-		agg->n_nodes = 1;
-	}
-	for (s = hash & (agg->node_index.size - 1); agg->node_index.slots[s];
-	     s = (s + 1) & (agg->node_index.size - 1)) {
-		const struct node *n;
-
-		*out = agg->node_index.slots[s] - 1;
-		n = &agg->nodes[*out];
-		if (n->parent == parent && n->frame == frame)
+	while (table_next(&at, out))
+		if (agg->nodes[*out].parent == parent && agg->nodes[*out].frame == frame)
 			return 0;
-	}
+	/* Two: node 0 stands for the empty stack and is never looked up. */
+	if (table_reserve(&agg->node_table) ||
+	    array_room(&agg->nodes, &agg->nodes_room, agg->n_nodes + 2, sizeof(*agg->nodes)))
+		return -ENOMEM;
+	if (!agg->n_nodes)
+		agg->nodes[agg->n_nodes++] = (struct node){0};
 	*out = (uint32_t)agg->n_nodes++;
-	agg->nodes[*out] = (struct node){parent, frame};
-	index_put(&agg->node_index, hash, *out);
+	agg->nodes[*out] = node;
+	table_add(&agg->node_table, hash, *out);
 	return 0;
 }
 
-static bool entry_is(const struct agg *agg, const struct entry *e, uint32_t hash,
+static bool entry_is(const struct agg *agg, const struct entry *e,
 		     const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 		     const struct agg_frame *frames, size_t n_frames)
 {
 	uint32_t node = e->leaf;
 	size_t i;
 
-	if (e->hash != hash || e->tag != tag || e->n_frames != n_frames ||
-	    memcmp(e->comm, comm, SAMPLE_COMM_BYTES))
+	if (e->tag != tag || e->n_frames != n_frames || memcmp(e->comm, comm, SAMPLE_COMM_BYTES))
 		return false;
 	for (i = 0; i < n_frames; i++) {
 		if (!frame_equal(&agg->frames[agg->nodes[node].frame], &frames[i]))
@@ -240,49 +144,54 @@ void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight)
 	e->weight = saturate(e->weight, weight);
 }
 
+static uint32_t hash_stack(const struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
+			   const struct agg_frame *frames, size_t n_frames)
+{
+	struct siphash h = table_hasher(&agg->entry_table);
+
+	siphash_word(&h, (uint64_t)tag << 32 | n_frames);
+	for (size_t i = 0; i < n_frames; i++) {
+		siphash_word(&h, frames[i].offset);
+		siphash_word(&h, frame_word(&frames[i]));
+	}
+	return (uint32_t)siphash_end(&h, comm, SAMPLE_COMM_BYTES);
+}
+
 int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 	    const struct agg_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id)
 {
 	char name[SAMPLE_COMM_BYTES] = {0};
-	uint64_t words[2], h = agg->seed;
-	uint32_t leaf = 0, frame, hash;
+	uint32_t leaf = 0, frame, hash, i;
+	struct table_walk at;
 	struct entry *e;
-	size_t i, s;
 
 	if (n_frames >= UINT32_MAX)
 		return -ENOMEM;
 	/* what comes after the NUL is noise */
 	memcpy(name, comm, strnlen(comm, SAMPLE_COMM_BYTES));
-	memcpy(words, name, sizeof(words));
-	h = mix(mix(mix(h, words[0]), words[1]), (uint64_t)tag << 32 | n_frames);
-	for (i = 0; i < n_frames; i++)
-		h = mix(mix(h, frames[i].offset), frame_word(&frames[i]));
-	hash = (uint32_t)h;
-
-	if (index_reserve(agg, &agg->entry_index))
-		return -ENOMEM;
-	for (s = hash & (agg->entry_index.size - 1); agg->entry_index.slots[s];
-	     s = (s + 1) & (agg->entry_index.size - 1)) {
-		e = &agg->entries[agg->entry_index.slots[s] - 1];
-		if (!entry_is(agg, e, hash, name, tag, frames, n_frames))
+	hash = hash_stack(agg, name, tag, frames, n_frames);
+	at = table_walk(&agg->entry_table, hash);
+	while (table_next(&at, &i)) {
+		if (!entry_is(agg, &agg->entries[i], name, tag, frames, n_frames))
 			continue;
-		agg_add_again(agg, agg->entry_index.slots[s] - 1, weight);
+		agg_add_again(agg, i, weight);
 		if (id)
-			*id = agg->entry_index.slots[s] - 1;
+			*id = i;
 		return 0;
 	}
 
-	if (grow(&agg->entries, agg->n_entries, &agg->cap_entries, sizeof(*agg->entries)))
+	if (table_reserve(&agg->entry_table) ||
+	    array_room(&agg->entries, &agg->entries_room, agg->n_entries + 1,
+		       sizeof(*agg->entries)))
 		return -ENOMEM;
-	for (i = n_frames; i-- > 0;) {
-		if (intern_frame(agg, &frames[i], &frame) || intern_node(agg, leaf, frame, &leaf))
+	for (size_t k = n_frames; k-- > 0;) {
+		if (intern_frame(agg, &frames[k], &frame) || intern_node(agg, leaf, frame, &leaf))
 			return -ENOMEM;
 	}
 	e = &agg->entries[agg->n_entries];
 	*e = (struct entry){
 		.count = 1,
 		.weight = weight,
-		.hash = hash,
 		.tag = tag,
 		.leaf = leaf,
 		.n_frames = (uint32_t)n_frames,
@@ -290,7 +199,7 @@ int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 	memcpy(e->comm, name, sizeof(e->comm));
 	if (id)
 		*id = (uint32_t)agg->n_entries;
-	index_put(&agg->entry_index, hash, (uint32_t)agg->n_entries++);
+	table_add(&agg->entry_table, hash, (uint32_t)agg->n_entries++);
 	return 0;
 }
 
