@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/table.h"
 #include "names/codemap.h"
 
 #define MAGIC		 0x4a695444u
@@ -14,7 +16,6 @@
 #define VERSION		 1
 #define FLAG_ARCH_TIME	 1u
 #define WINDOW_BYTES	 65536u
-#define MIN_ID_SLOTS	 256u
 #define HEADER_MAX_BYTES 4096u
 
 enum { RECORD_LOAD = 0, RECORD_MOVE = 1 };
@@ -60,11 +61,10 @@ struct move_record {
 };
 _Static_assert(sizeof(struct move_record) == 64, "as in the file");
 
-/* What a code_index was called when it was loaded last. used is 0 in an empty slot. */
-struct id_slot {
+/* What a code_index was called when it was loaded last. */
+struct id {
 	uint64_t code_index;
 	uint32_t name; /* codemap's */
-	uint32_t used;
 };
 
 /* A part of the file in memory. */
@@ -84,8 +84,9 @@ struct jitdump {
 	uint64_t flags;
 	const char *reason;
 	uint64_t records, skipped, cut;
-	struct id_slot *ids;
-	size_t id_slots, id_count;
+	struct id *ids;
+	size_t n_ids, ids_room;
+	struct table id_table; /* of their numbers */
 };
 
 struct jitdump *jitdump_new(void)
@@ -99,6 +100,7 @@ struct jitdump *jitdump_new(void)
 		free(jd);
 		return NULL;
 	}
+	table_init(&jd->id_table);
 	return jd;
 }
 
@@ -108,6 +110,7 @@ void jitdump_free(struct jitdump *jd)
 		return;
 	codemap_free(jd->code);
 	free(jd->ids);
+	table_release(&jd->id_table);
 	free(jd);
 }
 
@@ -137,54 +140,32 @@ static const unsigned char *window_at(struct window *w, uint64_t offset, size_t 
 	return *got < min ? NULL : w->buf + (offset - w->at);
 }
 
-/* The table's address is the seed, so that nobody can choose numbers that share a slot. */
-static size_t id_hash(const struct jitdump *jd, uint64_t code_index)
+static struct id *id_find(const struct jitdump *jd, uint64_t code_index)
 {
-	uint64_t h = ((uintptr_t)jd ^ code_index) * 0x9e3779b97f4a7c15ull;
+	struct table_walk at = table_walk(
+		&jd->id_table, table_hash(&jd->id_table, &code_index, sizeof(code_index)));
+	uint32_t i;
 
-	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
-	return (size_t)(h ^ h >> 29);
-}
-
-/* The slot of code_index, or the empty one where it would go. There is always an empty one. */
-static struct id_slot *id_find(const struct jitdump *jd, uint64_t code_index)
-{
-	size_t i = id_hash(jd, code_index) & (jd->id_slots - 1);
-
-	while (jd->ids[i].used && jd->ids[i].code_index != code_index)
-		i = (i + 1) & (jd->id_slots - 1);
-	return &jd->ids[i];
-}
-
-static int ids_grow(struct jitdump *jd)
-{
-	size_t old_slots = jd->id_slots;
-	struct id_slot *old = jd->ids;
-	size_t slots = old_slots ? old_slots * 2 : MIN_ID_SLOTS;
-	struct id_slot *ids = calloc(slots, sizeof(*ids));
-
-	if (!ids)
-		return -ENOMEM;
-	jd->ids = ids;
-	jd->id_slots = slots;
-	for (size_t i = 0; i < old_slots; i++) {
-		if (old[i].used)
-			*id_find(jd, old[i].code_index) = old[i];
-	}
-	free(old);
-	return 0;
+	while (table_next(&at, &i))
+		if (jd->ids[i].code_index == code_index)
+			return &jd->ids[i];
+	return NULL;
 }
 
 static int id_put(struct jitdump *jd, uint64_t code_index, uint32_t name)
 {
-	struct id_slot *slot;
+	struct id *id = id_find(jd, code_index);
 
-	if (jd->id_count >= jd->id_slots / 2 && ids_grow(jd))
+	if (id) {
+		id->name = name;
+		return 0;
+	}
+	if (table_reserve(&jd->id_table) ||
+	    array_room(&jd->ids, &jd->ids_room, jd->n_ids + 1, sizeof(*jd->ids)))
 		return -ENOMEM;
-	slot = id_find(jd, code_index);
-	if (!slot->used)
-		jd->id_count++;
-	*slot = (struct id_slot){.code_index = code_index, .name = name, .used = 1};
+	table_add(&jd->id_table, table_hash(&jd->id_table, &code_index, sizeof(code_index)),
+		  (uint32_t)jd->n_ids);
+	jd->ids[jd->n_ids++] = (struct id){.code_index = code_index, .name = name};
 	return 0;
 }
 
@@ -217,15 +198,15 @@ static int take_load(struct jitdump *jd, const unsigned char *bytes, size_t len)
 
 static int take_move(struct jitdump *jd, const unsigned char *bytes)
 {
-	const struct id_slot *slot;
+	const struct id *id;
 	struct move_record r;
 
 	memcpy(&r, bytes, sizeof(r));
-	slot = jd->id_slots ? id_find(jd, r.code_index) : NULL;
-	if (!slot || !slot->used)
+	id = id_find(jd, r.code_index);
+	if (!id)
 		return -EINVAL;
 	return codemap_add_again(jd->code, r.new_code_addr, r.code_size,
-				 record_time(jd, r.h.timestamp), slot->name);
+				 record_time(jd, r.h.timestamp), id->name);
 }
 
 /* A record that is whole in the file. 1: taken; 0: the file has become shorter. */
@@ -342,7 +323,9 @@ static void forget(struct jitdump *jd)
 
 	codemap_clear(code);
 	free(jd->ids);
+	table_release(&jd->id_table);
 	*jd = (struct jitdump){.code = code};
+	table_init(&jd->id_table);
 }
 
 int jitdump_update(struct jitdump *jd, int fd)

@@ -10,13 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/inroot.h"
-
-#define MIN_BUCKETS 64u
+#include "base/table.h"
 
 struct file {
-	struct file *next;
-	uint64_t hash, ino;
+	uint64_t ino;
 	uint32_t dev_major, dev_minor;
 	int pin;  /* O_PATH */
 	int root; /* in roots; -1 for our own */
@@ -32,8 +31,9 @@ struct modfiles {
 	char *procfs;
 	int root; /* O_PATH */
 	uint64_t own_ns;
-	struct file **buckets;
-	size_t n_buckets, n_files, max_files;
+	struct file **files;
+	size_t n_files, room, max_files;
+	struct table table; /* of their numbers */
 	struct root roots[MODFILES_MAX_ROOTS];
 	size_t n_roots;
 };
@@ -56,10 +56,9 @@ struct modfiles *modfiles_new(const char *procfs, const char *root, size_t max_f
 		return NULL;
 	mf->root = open(root && *root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	mf->procfs = strdup(procfs);
-	mf->n_buckets = MIN_BUCKETS;
-	mf->buckets = calloc(mf->n_buckets, sizeof(*mf->buckets));
+	table_init(&mf->table);
 	mf->max_files = max_files;
-	if (!mf->procfs || !mf->buckets) {
+	if (!mf->procfs) {
 		modfiles_free(mf);
 		return NULL;
 	}
@@ -71,89 +70,81 @@ void modfiles_free(struct modfiles *mf)
 {
 	if (!mf)
 		return;
-	for (size_t i = 0; mf->buckets && i < mf->n_buckets; i++) {
-		while (mf->buckets[i]) {
-			struct file *f = mf->buckets[i];
-
-			mf->buckets[i] = f->next;
-			close(f->pin);
-			free(f);
-		}
+	for (size_t i = 0; i < mf->n_files; i++) {
+		close(mf->files[i]->pin);
+		free(mf->files[i]);
 	}
 	for (size_t i = 0; i < mf->n_roots; i++)
 		close(mf->roots[i].fd);
 	if (mf->root >= 0)
 		close(mf->root);
-	free(mf->buckets);
+	free(mf->files);
+	table_release(&mf->table);
 	free(mf->procfs);
 	free(mf);
 }
 
 /* ---- known files ---- */
 
-static uint64_t hash_key(const char *path, uint32_t major, uint32_t minor, uint64_t ino)
+static uint32_t hash_key(const struct modfiles *mf, const char *path, uint32_t major,
+			 uint32_t minor, uint64_t ino)
 {
-	uint64_t h = (ino ^ (uint64_t)major << 52 ^ (uint64_t)minor << 32) * 0x9e3779b97f4a7c15ull;
+	struct siphash h = table_hasher(&mf->table);
 
-	for (; *path; path++)
-		h = (h ^ (unsigned char)*path) * 0x100000001b3ull;
-	return h ^ h >> 32;
+	siphash_word(&h, ino);
+	siphash_word(&h, (uint64_t)major << 32 | minor);
+	return (uint32_t)siphash_end(&h, path, strlen(path));
 }
 
 static struct file *find(const struct modfiles *mf, const char *path, uint32_t major,
-			 uint32_t minor, uint64_t ino, uint64_t hash)
+			 uint32_t minor, uint64_t ino)
 {
-	struct file *f = mf->buckets[hash & (mf->n_buckets - 1)];
+	struct table_walk at = table_walk(&mf->table, hash_key(mf, path, major, minor, ino));
+	uint32_t i;
 
-	for (; f; f = f->next)
-		if (f->hash == hash && f->ino == ino && f->dev_major == major &&
-		    f->dev_minor == minor && !strcmp(f->path, path))
+	while (table_next(&at, &i)) {
+		struct file *f = mf->files[i];
+
+		if (f->ino == ino && f->dev_major == major && f->dev_minor == minor &&
+		    !strcmp(f->path, path))
 			return f;
+	}
 	return NULL;
 }
 
-static void grow(struct modfiles *mf)
-{
-	size_t n = mf->n_buckets * 2;
-	struct file **buckets = calloc(n, sizeof(*buckets));
-
-	if (!buckets)
-		return; /* longer chains, nothing worse */
-	for (size_t i = 0; i < mf->n_buckets; i++) {
-		struct file *f = mf->buckets[i], *next;
-
-		for (; f; f = next) {
-			next = f->next;
-			f->next = buckets[f->hash & (n - 1)];
-			buckets[f->hash & (n - 1)] = f;
-		}
-	}
-	free(mf->buckets);
-	mf->buckets = buckets;
-	mf->n_buckets = n;
-}
-
-static void remember(struct modfiles *mf, const struct ring_mmap *mm, uint64_t hash, int pin,
-		     int root)
+static struct file *file_new(const struct ring_mmap *mm, int pin, int root)
 {
 	size_t bytes = strlen(mm->path) + 1;
 	struct file *f = malloc(sizeof(*f) + bytes);
 
+	if (!f)
+		return NULL;
+	*f = (struct file){
+		.ino = mm->ino,
+		.dev_major = mm->dev_major,
+		.dev_minor = mm->dev_minor,
+		.pin = pin,
+		.root = root,
+	};
+	memcpy(f->path, mm->path, bytes);
+	return f;
+}
+
+/* Without memory it is let go of: its name may still lead to it later. */
+static void remember(struct modfiles *mf, const struct ring_mmap *mm, int pin, int root)
+{
+	struct file *f = NULL;
+
+	if (!table_reserve(&mf->table) &&
+	    !array_room(&mf->files, &mf->room, mf->n_files + 1, sizeof(*mf->files)))
+		f = file_new(mm, pin, root);
 	if (!f) {
 		close(pin);
 		return;
 	}
-	memcpy(f->path, mm->path, bytes);
-	f->hash = hash;
-	f->ino = mm->ino;
-	f->dev_major = mm->dev_major;
-	f->dev_minor = mm->dev_minor;
-	f->pin = pin;
-	f->root = root;
-	if (++mf->n_files > mf->n_buckets)
-		grow(mf);
-	f->next = mf->buckets[hash & (mf->n_buckets - 1)];
-	mf->buckets[hash & (mf->n_buckets - 1)] = f;
+	table_add(&mf->table, hash_key(mf, mm->path, mm->dev_major, mm->dev_minor, mm->ino),
+		  (uint32_t)mf->n_files);
+	mf->files[mf->n_files++] = f;
 }
 
 /* ---- opening ---- */
@@ -263,13 +254,11 @@ void modfiles_see_process(struct modfiles *mf, uint32_t pid)
 
 void modfiles_see(struct modfiles *mf, uint32_t pid, const struct ring_mmap *mm)
 {
-	uint64_t hash;
 	int pin, root, known_root;
 
 	if (!is_file_name(mm->path) || mf->n_files >= mf->max_files)
 		return;
-	hash = hash_key(mm->path, mm->dev_major, mm->dev_minor, mm->ino);
-	if (find(mf, mm->path, mm->dev_major, mm->dev_minor, mm->ino, hash))
+	if (find(mf, mm->path, mm->dev_major, mm->dev_minor, mm->ino))
 		return;
 	known_root = root_of(mf, pid);
 	pin = pin_mapping(mf, pid, mm);
@@ -281,7 +270,7 @@ void modfiles_see(struct modfiles *mf, uint32_t pid, const struct ring_mmap *mm)
 	}
 	/* Not remembered without: another process may still have it. */
 	if (pin >= 0)
-		remember(mf, mm, hash, pin, known_root);
+		remember(mf, mm, pin, known_root);
 }
 
 /* What is there under that name says more than that another root has nothing there. */
@@ -292,13 +281,12 @@ static int tell_more(int a, int b)
 
 int modfiles_open(struct modfiles *mf, const struct module *m)
 {
-	uint64_t hash = hash_key(m->path, m->dev_major, m->dev_minor, m->ino);
 	const struct file *f;
 	int pin, fd, err;
 
 	if (!is_file_name(m->path))
 		return -EINVAL;
-	f = find(mf, m->path, m->dev_major, m->dev_minor, m->ino, hash);
+	f = find(mf, m->path, m->dev_major, m->dev_minor, m->ino);
 	if (f)
 		return inroot_read(f->pin);
 	/* What has that name now may even have got the old one's number. */
@@ -320,8 +308,7 @@ int modfiles_open(struct modfiles *mf, const struct module *m)
 const char *modfiles_root(const struct modfiles *mf, const struct module *m,
 			  char buf[MODFILES_ROOT_PATH])
 {
-	const struct file *f = find(mf, m->path, m->dev_major, m->dev_minor, m->ino,
-				    hash_key(m->path, m->dev_major, m->dev_minor, m->ino));
+	const struct file *f = find(mf, m->path, m->dev_major, m->dev_minor, m->ino);
 
 	if (!f || f->root < 0)
 		return NULL;

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/array.h"
 #include "base/names.h"
+#include "base/table.h"
 #include "elf/demangle.h"
 #include "elf/kallsyms.h"
 #include "names/jits.h"
@@ -26,7 +28,7 @@ struct place {
 	uint32_t module;
 	uint32_t n;	    /* names */
 	bool caller;	    /* what is wanted is before the address */
-	const char *name;   /* the function's; NULL: the slot is free */
+	const char *name;   /* the function's */
 	const char **more;  /* with it at 0, where n > 1 */
 	const char *reason; /* NULL: it has a name */
 };
@@ -57,8 +59,9 @@ struct symbolize {
 	struct names *names;
 	struct modfiles *modfiles;
 	struct jits *jits;
-	struct place *places; /* open addressing, cap a power of two; name NULL: free */
-	size_t n_places, places_cap;
+	struct place *places;
+	size_t n_places, places_room;
+	struct table place_table; /* of their numbers */
 	struct open_file files[MAX_OPEN];
 	uint64_t clock;
 	const char **no_file; /* by module id: why it has no file; NULL: it has, or not tried */
@@ -110,9 +113,8 @@ struct symbolize *symbolize_new(const struct proctab *pt, const struct symbolize
 	s->names = names_new();
 	s->modfiles = modfiles_new(procfs, s->opts.root, files_to_hold());
 	s->jits = jits_new(procfs);
-	s->places_cap = 1024;
-	s->places = calloc(s->places_cap, sizeof(*s->places));
-	if (!s->names || !s->modfiles || !s->jits || !s->places ||
+	table_init(&s->place_table);
+	if (!s->names || !s->modfiles || !s->jits ||
 	    !copy_path(s->opts.kallsyms ? s->opts.kallsyms : "/proc/kallsyms", &s->kallsyms_path) ||
 	    !copy_path(s->opts.debug_dir, &s->debug_dir) ||
 	    !copy_path(s->opts.debuginfod_cache, &s->cache)) {
@@ -133,13 +135,14 @@ void symbolize_free(struct symbolize *s)
 		return;
 	for (size_t i = 0; i < MAX_OPEN; i++)
 		modsyms_free(s->files[i].syms);
-	for (size_t i = 0; s->places && i < s->places_cap; i++)
+	for (size_t i = 0; i < s->n_places; i++)
 		free(s->places[i].more);
 	modfiles_free(s->modfiles);
 	jits_free(s->jits);
 	names_free(s->names);
 	kallsyms_free(s->kallsyms);
 	free(s->places);
+	table_release(&s->place_table);
 	free(s->no_file);
 	free(s->ksymbols);
 	free(s->missing);
@@ -389,35 +392,26 @@ static void resolve_kernel(struct symbolize *s, struct place *p)
 		p->reason = s->kernel_reason ? s->kernel_reason : "between symbols";
 }
 
-/* Where this place is, or would be. */
-static size_t place_slot(const struct symbolize *s, const struct place *p)
+static uint32_t place_hash(const struct symbolize *s, const struct place *p)
 {
-	uint64_t h = (p->offset ^ (uint64_t)p->module << 40 ^ (uint64_t)p->caller << 39) *
-		     0x9e3779b97f4a7c15;
-	size_t at = h >> 20 & (s->places_cap - 1);
+	uint64_t key[2] = {p->offset, (uint64_t)p->module << 1 | p->caller};
 
-	while (s->places[at].name &&
-	       (s->places[at].module != p->module || s->places[at].offset != p->offset ||
-		s->places[at].caller != p->caller))
-		at = (at + 1) & (s->places_cap - 1);
-	return at;
+	return table_hash(&s->place_table, key, sizeof(key));
 }
 
-static bool grow_places(struct symbolize *s)
+static const struct place *find_place(const struct symbolize *s, const struct place *p)
 {
-	struct place *old = s->places;
-	size_t cap = s->places_cap;
-	struct place *grown = calloc(cap * 2, sizeof(*grown));
+	struct table_walk at = table_walk(&s->place_table, place_hash(s, p));
+	uint32_t i;
 
-	if (!grown)
-		return false;
-	s->places = grown;
-	s->places_cap = cap * 2;
-	for (size_t i = 0; i < cap; i++)
-		if (old[i].name)
-			s->places[place_slot(s, &old[i])] = old[i];
-	free(old);
-	return true;
+	while (table_next(&at, &i)) {
+		const struct place *known = &s->places[i];
+
+		if (known->module == p->module && known->offset == p->offset &&
+		    known->caller == p->caller)
+			return known;
+	}
+	return NULL;
 }
 
 static void count_missing(struct symbolize *s, uint32_t module, const char *reason, uint64_t count)
@@ -450,9 +444,10 @@ static struct place resolve(struct symbolize *s, struct place p)
 		resolve_kernel(s, &p);
 	else
 		resolve_user(s, &p);
-	if (4 * (s->n_places + 1) < 3 * s->places_cap || grow_places(s)) {
-		s->places[place_slot(s, &p)] = p;
-		s->n_places++;
+	if (!table_reserve(&s->place_table) &&
+	    !array_room(&s->places, &s->places_room, s->n_places + 1, sizeof(*s->places))) {
+		table_add(&s->place_table, place_hash(s, &p), (uint32_t)s->n_places);
+		s->places[s->n_places++] = p;
 	} else if (p.more) {
 		/* Nowhere to keep the inlined ones. */
 		free(p.more);
@@ -490,7 +485,7 @@ size_t symbolize_names(struct symbolize *s, const struct agg_frame *frame, uint6
 		.caller = !kernel && frame->caller == AGG_BEFORE && frame->offset,
 		.n = 1,
 	};
-	size_t at;
+	const struct place *known;
 
 	*names = &s->one;
 	if (frame->kind == AGG_FRAME_NAMED || frame->kind == AGG_FRAME_JIT)
@@ -501,8 +496,8 @@ size_t symbolize_names(struct symbolize *s, const struct agg_frame *frame, uint6
 		s->one = announced_name(s, p.offset);
 	if (s->one)
 		return 1;
-	at = place_slot(s, &p);
-	p = s->places[at].name ? s->places[at] : resolve(s, p);
+	known = find_place(s, &p);
+	p = known ? *known : resolve(s, p);
 	if (p.reason && count)
 		count_missing(s, p.module, p.reason, count);
 	s->one = p.name;

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/array.h"
+
 #define MAGIC	 UINT64_C(0x32454c4946524550) /* PERFILE2 */
 #define ROUND_NS UINT64_C(1000000000)
 #define NO_TIME	 UINT64_MAX
@@ -79,22 +81,6 @@ struct perfdata {
 	struct perfdata_files files;
 	struct perfdata_counts counts;
 };
-
-/* Makes room for one more element. */
-static int grow(void *array, size_t *room, size_t n, size_t element)
-{
-	size_t more = *room ? 2 * *room : 16;
-	void *p;
-
-	if (n < *room)
-		return 0;
-	p = reallocarray(*(void **)array, more, element);
-	if (!p)
-		return -ENOMEM;
-	*(void **)array = p;
-	*room = more;
-	return 0;
-}
 
 /* --- bytes --- */
 
@@ -236,6 +222,7 @@ int perfdata_new(FILE *f, const struct perfdata_opts *o, struct perfdata **out)
 		return -ENOMEM;
 	pd->f = f;
 	pd->first_sample = NO_TIME;
+	perfdata_files_init(&pd->files);
 	err = perfdata_features_init(&pd->features, o);
 	if (!err)
 		err = copy_events(pd, o);
@@ -297,8 +284,8 @@ int perfdata_add_id(struct perfdata *pd, size_t event, uint64_t id)
 	if (i < pd->n_known && pd->known[i].id == id)
 		return -EEXIST;
 	ev = &pd->events[event];
-	if (grow(&pd->known, &pd->known_room, pd->n_known, sizeof(*pd->known)) ||
-	    grow(&ev->ids, &ev->ids_room, ev->n_ids, sizeof(*ev->ids)))
+	if (array_room(&pd->known, &pd->known_room, pd->n_known + 1, sizeof(*pd->known)) ||
+	    array_room(&ev->ids, &ev->ids_room, ev->n_ids + 1, sizeof(*ev->ids)))
 		return -ENOMEM;
 	memmove(&pd->known[i + 1], &pd->known[i], (pd->n_known - i) * sizeof(*pd->known));
 	pd->known[i] = (struct known_id){id, event};
@@ -440,7 +427,7 @@ int perfdata_round(struct perfdata *pd)
 		return pd->err ? pd->err : -EINVAL;
 	if (pd->newest - before < ROUND_NS)
 		return 0;
-	if (grow(&pd->rounds, &pd->rounds_room, pd->n_rounds, sizeof(*pd->rounds)))
+	if (array_room(&pd->rounds, &pd->rounds_room, pd->n_rounds + 1, sizeof(*pd->rounds)))
 		return -ENOMEM;
 	pd->rounds[pd->n_rounds++] = (struct round){pd->at, pd->newest, before};
 	return put_round(pd);

@@ -5,72 +5,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t hash(const char *path, uint64_t ino)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ ino;
+#include "base/array.h"
 
-	while (*path)
-		h = (h ^ (unsigned char)*path++) * UINT64_C(0x100000001b3);
-	return h ^ h >> 32;
+static uint32_t hash(const struct table *t, const struct perfdata_map *map)
+{
+	struct siphash h = table_hasher(t);
+
+	siphash_word(&h, map->ino);
+	siphash_word(&h, (uint64_t)map->dev_major << 32 | map->dev_minor);
+	return (uint32_t)siphash_end(&h, map->path, strlen(map->path));
 }
 
-/* The slot of a file, or the free one where it belongs. */
-static uint32_t *find_slot(const struct perfdata_files *fs, const char *path, uint64_t ino,
-			   uint32_t dev_major, uint32_t dev_minor)
+static bool has(const struct perfdata_files *fs, const struct perfdata_map *map)
 {
-	size_t i = hash(path, ino) & (fs->n_slots - 1);
+	struct table_walk at = table_walk(&fs->table, hash(&fs->table, map));
+	uint32_t i;
 
-	while (fs->slots[i]) {
-		const struct perfdata_file *file = &fs->files[fs->slots[i] - 1];
+	while (table_next(&at, &i)) {
+		const struct perfdata_file *file = &fs->files[i];
 
-		if (file->ino == ino && file->dev_major == dev_major &&
-		    file->dev_minor == dev_minor && !strcmp(file->path, path))
-			break;
-		i = (i + 1) & (fs->n_slots - 1);
+		if (file->ino == map->ino && file->dev_major == map->dev_major &&
+		    file->dev_minor == map->dev_minor && !strcmp(file->path, map->path))
+			return true;
 	}
-	return &fs->slots[i];
+	return false;
 }
 
-/* Keeps the table at most half full. */
-static int grow(struct perfdata_files *fs)
+void perfdata_files_init(struct perfdata_files *fs)
 {
-	size_t n_slots = fs->n_slots ? 2 * fs->n_slots : 64;
-	struct perfdata_file *files;
-	uint32_t *slots;
-
-	if (fs->n < fs->n_slots / 2)
-		return 0;
-	files = reallocarray(fs->files, n_slots / 2, sizeof(*files));
-	if (!files)
-		return -ENOMEM;
-	fs->files = files;
-	slots = calloc(n_slots, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(fs->slots);
-	fs->slots = slots;
-	fs->n_slots = n_slots;
-	for (size_t i = 0; i < fs->n; i++)
-		*find_slot(fs, files[i].path, files[i].ino, files[i].dev_major,
-			   files[i].dev_minor) = (uint32_t)i + 1;
-	return 0;
+	*fs = (struct perfdata_files){};
+	table_init(&fs->table);
 }
 
 int perfdata_files_add(struct perfdata_files *fs, const struct perfdata_map *map, uint32_t pid)
 {
-	uint32_t *slot;
 	char *path;
 
-	if (fs->n >= PERFDATA_FILES_MAX)
+	if (fs->n >= PERFDATA_FILES_MAX || has(fs, map))
 		return 0;
-	if (grow(fs))
+	if (table_reserve(&fs->table) ||
+	    array_room(&fs->files, &fs->room, fs->n + 1, sizeof(*fs->files)))
 		return -ENOMEM;
-	slot = find_slot(fs, map->path, map->ino, map->dev_major, map->dev_minor);
-	if (*slot)
-		return 0;
 	path = strdup(map->path);
 	if (!path)
 		return -ENOMEM;
+	table_add(&fs->table, hash(&fs->table, map), (uint32_t)fs->n);
 	fs->files[fs->n++] = (struct perfdata_file){
 		.path = path,
 		.ino = map->ino,
@@ -78,7 +57,6 @@ int perfdata_files_add(struct perfdata_files *fs, const struct perfdata_map *map
 		.dev_minor = map->dev_minor,
 		.pid = pid,
 	};
-	*slot = (uint32_t)fs->n;
 	return 0;
 }
 
@@ -87,6 +65,6 @@ void perfdata_files_release(struct perfdata_files *fs)
 	for (size_t i = 0; i < fs->n; i++)
 		free(fs->files[i].path);
 	free(fs->files);
-	free(fs->slots);
+	table_release(&fs->table);
 	*fs = (struct perfdata_files){};
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/table.h"
 #include "perfdata/perfdata.h"
 
 /* More are not remembered: the list costs memory, and only build-ids depend on it. */
@@ -20,10 +21,11 @@ struct perfdata_file {
 
 struct perfdata_files {
 	struct perfdata_file *files;
-	size_t n;
-	uint32_t *slots; /* a hash table of indices + 1 */
-	size_t n_slots;	 /* a power of two, or 0 */
+	size_t n, room;
+	struct table table; /* of their indices */
 };
+
+void perfdata_files_init(struct perfdata_files *fs);
 
 /* 0 (also for one that is known, or too many) or -ENOMEM. */
 int perfdata_files_add(struct perfdata_files *fs, const struct perfdata_map *map, uint32_t pid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The kernel's part of perfdata_synth. */
+#include "base/array.h"
 #include "base/procfile.h"
 #include "elf/elffile.h"
 #include "elf/kallsyms.h"
@@ -104,21 +105,6 @@ struct symbols {
 	size_t n, room, n_bpf, bpf_room;
 };
 
-static int grow(void *array, size_t *room, size_t n, size_t element)
-{
-	size_t more = *room ? 2 * *room : 256;
-	void *p;
-
-	if (n < *room)
-		return 0;
-	p = n < SYMBOLS_MAX ? reallocarray(*(void **)array, more, element) : NULL;
-	if (!p)
-		return -ENOMEM;
-	*(void **)array = p;
-	*room = more;
-	return 0;
-}
-
 /* perf asks for _text first, and the kernel lists both at one address in no certain order. */
 static void note_text(struct symbols *s, uint64_t addr, const char *name)
 {
@@ -141,12 +127,12 @@ static int add_symbol(struct symbols *s, const char *line)
 		return 0;
 	if (fields == 2)
 		note_text(s, addr, name);
-	if (grow(&s->addrs, &s->room, s->n, sizeof(*s->addrs)))
+	if (s->n >= SYMBOLS_MAX || array_room(&s->addrs, &s->room, s->n + 1, sizeof(*s->addrs)))
 		return -ENOMEM;
 	s->addrs[s->n++] = addr;
 	if (fields == 2 || !addr || strcmp(module, "bpf") != 0)
 		return 0;
-	if (grow(&s->bpf, &s->bpf_room, s->n_bpf, sizeof(*s->bpf)))
+	if (array_room(&s->bpf, &s->bpf_room, s->n_bpf + 1, sizeof(*s->bpf)))
 		return -ENOMEM;
 	bpf = &s->bpf[s->n_bpf++];
 	bpf->addr = addr;

@@ -8,6 +8,7 @@
 
 #include <capstone/capstone.h>
 
+#include "base/array.h"
 #include "gate.h"
 #include "scan/insn_bytes.h"
 
@@ -48,11 +49,11 @@ struct scanner {
 	size_t n_parts;
 	size_t total_bytes;
 	struct branch *branches;
-	size_t n_branches, cap_branches;
+	size_t n_branches, branches_room;
 	struct func_exit *exits;
-	size_t n_exits, cap_exits;
+	size_t n_exits, exits_room;
 	struct indirect *indirect;
-	size_t n_indirect, cap_indirect;
+	size_t n_indirect, indirect_room;
 	size_t n_jumps[JUMP_VERDICTS];
 	bool jumps_to_entry;
 };
@@ -74,40 +75,20 @@ static int fail(struct scanner *s, int err, uint64_t vaddr, const char *reason)
 	return err;
 }
 
-/* The array with room for element n, perhaps moved; NULL, and the array as it was, without memory.
- */
-static void *grow(void *array, size_t *cap, size_t n, size_t size)
-{
-	size_t want = *cap ? *cap * 2 : 16;
-	void *p;
-
-	if (n < *cap)
-		return array;
-	p = reallocarray(array, want, size);
-	if (p)
-		*cap = want;
-	return p;
-}
-
 static int add_branch(struct scanner *s, const struct branch *b)
 {
-	struct branch *p = grow(s->branches, &s->cap_branches, s->n_branches, sizeof(*p));
-
-	if (!p)
+	if (array_room(&s->branches, &s->branches_room, s->n_branches + 1, sizeof(*s->branches)))
 		return -ENOMEM;
-	s->branches = p;
 	s->branches[s->n_branches++] = *b;
 	return 0;
 }
 
 static int add_exit(struct scanner *s, const struct func_exit *e)
 {
-	struct func_exit *p = grow(s->exits, &s->cap_exits, s->n_exits, sizeof(*p));
 	int err;
 
-	if (!p)
+	if (array_room(&s->exits, &s->exits_room, s->n_exits + 1, sizeof(*s->exits)))
 		return -ENOMEM;
-	s->exits = p;
 	s->exits[s->n_exits] = *e;
 	err = elffile_vaddr_to_offset(s->elf, e->vaddr, &s->exits[s->n_exits].offset);
 	if (err)
@@ -118,12 +99,9 @@ static int add_exit(struct scanner *s, const struct func_exit *e)
 
 static int add_indirect(struct scanner *s, const struct func_exit *e, bool notrack)
 {
-	struct indirect *p = grow(s->indirect, &s->cap_indirect, s->n_indirect, sizeof(*p));
-
-	if (!p)
+	if (array_room(&s->indirect, &s->indirect_room, s->n_indirect + 1, sizeof(*s->indirect)))
 		return -ENOMEM;
-	s->indirect = p;
-	p[s->n_indirect++] =
+	s->indirect[s->n_indirect++] =
 		(struct indirect){.exit = *e, .notrack = notrack, .verdict = JUMP_ON_TRIAL};
 	return 0;
 }
