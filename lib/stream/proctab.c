@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/parse.h"
+#include "base/table.h"
 #include "stream/mapset.h"
 #include "stream/mapsline.h"
 
@@ -25,7 +27,6 @@
 #define MAPS_LINE_BYTES 8192
 /* A kernel that allows more mappings than this exists; a file without an end does not. */
 #define MAPS_MAX_LINES (1u << 20)
-#define MIN_BUCKETS    64u
 
 struct image {
 	struct image *older;
@@ -37,7 +38,6 @@ struct image {
 };
 
 struct proc {
-	struct proc *next;
 	struct image *newest;
 	uint32_t pid;
 	uint64_t stamp;	    /* of the last change to its images or their mappings */
@@ -46,58 +46,28 @@ struct proc {
 
 struct module_node {
 	struct module m;
-	struct module_node *next;
-	uint64_t hash;
 	char path[];
 };
 
 struct proctab {
 	struct proc **procs;
-	size_t proc_buckets, proc_count;
-	struct module_node **module_buckets;
-	size_t module_bucket_count;
+	size_t proc_count, procs_room;
+	struct table proc_table;      /* of their numbers, by pid */
 	struct module_node **modules; /* by id - 1 */
-	size_t module_count, module_capacity;
+	size_t module_count, modules_room;
+	struct table module_table;
 	uint64_t changes;
 	void (*watch)(uint32_t pid, const struct ring_mmap *mm, void *arg);
 	void *watch_arg;
 };
 
-static uint64_t hash_mix(uint64_t h, uint64_t word)
+static uint32_t module_hash(const struct proctab *pt, const struct ring_mmap *mm, const char *path)
 {
-	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-	return h ^ (h >> 29);
-}
+	struct siphash h = table_hasher(&pt->module_table);
 
-/* The table's address is the seed, so that nobody can choose paths that share a bucket. */
-static uint64_t module_hash(const struct proctab *pt, const char *path, uint32_t major,
-			    uint32_t minor, uint64_t ino)
-{
-	uint64_t h = hash_mix((uintptr_t)pt, (uint64_t)major << 32 | minor);
-
-	h = hash_mix(h, ino);
-	for (; *path; path++)
-		h = hash_mix(h, (unsigned char)*path);
-	return h;
-}
-
-static int module_index_grow(struct proctab *pt)
-{
-	size_t count = pt->module_bucket_count ? pt->module_bucket_count * 2 : MIN_BUCKETS;
-	struct module_node **buckets = calloc(count, sizeof(*buckets));
-
-	if (!buckets)
-		return -ENOMEM;
-	for (size_t i = 0; i < pt->module_count; i++) {
-		struct module_node *n = pt->modules[i];
-
-		n->next = buckets[n->hash & (count - 1)];
-		buckets[n->hash & (count - 1)] = n;
-	}
-	free(pt->module_buckets);
-	pt->module_buckets = buckets;
-	pt->module_bucket_count = count;
-	return 0;
+	siphash_word(&h, mm->ino);
+	siphash_word(&h, (uint64_t)mm->dev_major << 32 | mm->dev_minor);
+	return (uint32_t)siphash_end(&h, path, strlen(path));
 }
 
 bool proctab_is_uprobes(const char *path)
@@ -108,38 +78,28 @@ bool proctab_is_uprobes(const char *path)
 static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const char *path,
 			 uint32_t *id)
 {
-	uint64_t hash = module_hash(pt, path, mm->dev_major, mm->dev_minor, mm->ino);
-	struct module_node *n = NULL;
+	uint32_t hash = module_hash(pt, mm, path), i;
+	struct table_walk at = table_walk(&pt->module_table, hash);
 	size_t bytes = strlen(path) + 1;
+	struct module_node *n;
 
-	if (pt->module_bucket_count)
-		n = pt->module_buckets[hash & (pt->module_bucket_count - 1)];
-	for (; n; n = n->next) {
-		if (n->hash == hash && n->m.ino == mm->ino && n->m.dev_major == mm->dev_major &&
+	while (table_next(&at, &i)) {
+		n = pt->modules[i];
+		if (n->m.ino == mm->ino && n->m.dev_major == mm->dev_major &&
 		    n->m.dev_minor == mm->dev_minor && !strcmp(n->path, path)) {
 			*id = n->m.id;
 			return 0;
 		}
 	}
 
-	if (pt->module_count >= UINT32_MAX)
+	if (table_reserve(&pt->module_table) ||
+	    array_room(&pt->modules, &pt->modules_room, pt->module_count + 1,
+		       sizeof(struct module_node *)))
 		return -ENOMEM;
-	if (pt->module_count >= pt->module_bucket_count && module_index_grow(pt))
-		return -ENOMEM;
-	if (pt->module_count == pt->module_capacity) {
-		size_t capacity = pt->module_capacity ? pt->module_capacity * 2 : MIN_BUCKETS;
-		struct module_node **v = realloc(pt->modules, capacity * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		pt->modules = v;
-		pt->module_capacity = capacity;
-	}
 	n = malloc(sizeof(*n) + bytes);
 	if (!n)
 		return -ENOMEM;
 	memcpy(n->path, path, bytes);
-	n->hash = hash;
 	n->m = (struct module){
 		.id = (uint32_t)pt->module_count + 1,
 		.dev_major = mm->dev_major,
@@ -148,68 +108,43 @@ static int module_intern(struct proctab *pt, const struct ring_mmap *mm, const c
 		.uprobes = proctab_is_uprobes(path),
 		.path = n->path,
 	};
-	n->next = pt->module_buckets[hash & (pt->module_bucket_count - 1)];
-	pt->module_buckets[hash & (pt->module_bucket_count - 1)] = n;
+	table_add(&pt->module_table, hash, (uint32_t)pt->module_count);
 	pt->modules[pt->module_count++] = n;
 	*id = n->m.id;
 	return 0;
 }
 
-static struct proc **proc_bucket(const struct proctab *pt, uint32_t pid)
+static uint32_t pid_hash(const struct proctab *pt, uint32_t pid)
 {
-	return &pt->procs[hash_mix((uintptr_t)pt, pid) & (pt->proc_buckets - 1)];
+	return table_hash(&pt->proc_table, &pid, sizeof(pid));
 }
 
 static struct proc *proc_find(const struct proctab *pt, uint32_t pid)
 {
-	struct proc *p;
+	struct table_walk at = table_walk(&pt->proc_table, pid_hash(pt, pid));
+	uint32_t i;
 
-	for (p = *proc_bucket(pt, pid); p && p->pid != pid; p = p->next)
-		;
-	return p;
-}
-
-/* A table that can't grow still works, only slower. */
-static void procs_grow(struct proctab *pt)
-{
-	size_t old_count = pt->proc_buckets;
-	struct proc **old = pt->procs;
-	struct proc **bigger = calloc(old_count * 2, sizeof(*bigger));
-
-	if (!bigger)
-		return;
-	pt->procs = bigger;
-	pt->proc_buckets = old_count * 2;
-	for (size_t i = 0; i < old_count; i++) {
-		while (old[i]) {
-			struct proc *p = old[i];
-			struct proc **bucket = proc_bucket(pt, p->pid);
-
-			old[i] = p->next;
-			p->next = *bucket;
-			*bucket = p;
-		}
-	}
-	free(old);
+	while (table_next(&at, &i))
+		if (pt->procs[i]->pid == pid)
+			return pt->procs[i];
+	return NULL;
 }
 
 static struct proc *proc_get(struct proctab *pt, uint32_t pid)
 {
 	struct proc *p = proc_find(pt, pid);
-	struct proc **bucket;
 
 	if (p)
 		return p;
+	if (table_reserve(&pt->proc_table) ||
+	    array_room(&pt->procs, &pt->procs_room, pt->proc_count + 1, sizeof(struct proc *)))
+		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	if (pt->proc_count >= pt->proc_buckets)
-		procs_grow(pt);
-	bucket = proc_bucket(pt, pid);
 	p->pid = pid;
-	p->next = *bucket;
-	*bucket = p;
-	pt->proc_count++;
+	table_add(&pt->proc_table, pid_hash(pt, pid), (uint32_t)pt->proc_count);
+	pt->procs[pt->proc_count++] = p;
 	return p;
 }
 
@@ -371,12 +306,8 @@ struct proctab *proctab_new(void)
 
 	if (!pt)
 		return NULL;
-	pt->proc_buckets = MIN_BUCKETS;
-	pt->procs = calloc(pt->proc_buckets, sizeof(*pt->procs));
-	if (!pt->procs) {
-		free(pt);
-		return NULL;
-	}
+	table_init(&pt->proc_table);
+	table_init(&pt->module_table);
 	return pt;
 }
 
@@ -395,19 +326,14 @@ void proctab_free(struct proctab *pt)
 {
 	if (!pt)
 		return;
-	for (size_t i = 0; i < pt->proc_buckets; i++) {
-		while (pt->procs[i]) {
-			struct proc *p = pt->procs[i];
-
-			pt->procs[i] = p->next;
-			proc_free(p);
-		}
-	}
+	for (size_t i = 0; i < pt->proc_count; i++)
+		proc_free(pt->procs[i]);
 	for (size_t i = 0; i < pt->module_count; i++)
 		free(pt->modules[i]);
 	free(pt->procs);
 	free(pt->modules);
-	free(pt->module_buckets);
+	table_release(&pt->proc_table);
+	table_release(&pt->module_table);
 	free(pt);
 }
 
@@ -722,16 +648,15 @@ size_t proctab_module_count(const struct proctab *pt)
 int proctab_each(const struct proctab *pt,
 		 int (*fn)(uint32_t pid, const struct module *m, void *arg), void *arg)
 {
-	for (size_t i = 0; i < pt->proc_buckets; i++) {
-		for (const struct proc *p = pt->procs[i]; p; p = p->next) {
-			const struct mapset *set = p->newest ? p->newest->set : NULL;
+	for (size_t i = 0; i < pt->proc_count; i++) {
+		const struct proc *p = pt->procs[i];
+		const struct mapset *set = p->newest ? p->newest->set : NULL;
 
-			for (size_t j = 0; set && j < set->count; j++) {
-				int err = fn(p->pid, proctab_module(pt, set->v[j].module_id), arg);
+		for (size_t j = 0; set && j < set->count; j++) {
+			int err = fn(p->pid, proctab_module(pt, set->v[j].module_id), arg);
 
-				if (err)
-					return err;
-			}
+			if (err)
+				return err;
 		}
 	}
 	return 0;
@@ -761,23 +686,26 @@ static void proc_expire(struct proc *p, uint64_t time_ns)
 	}
 }
 
+/* The last one takes its place. */
+static void proc_drop(struct proctab *pt, uint32_t i)
+{
+	uint32_t last = (uint32_t)--pt->proc_count;
+
+	table_remove(&pt->proc_table, pid_hash(pt, pt->procs[i]->pid), i);
+	proc_free(pt->procs[i]);
+	if (i == last)
+		return;
+	pt->procs[i] = pt->procs[last];
+	table_remove(&pt->proc_table, pid_hash(pt, pt->procs[i]->pid), last);
+	table_add(&pt->proc_table, pid_hash(pt, pt->procs[i]->pid), i);
+}
+
 void proctab_expire(struct proctab *pt, uint64_t time_ns)
 {
-	for (size_t i = 0; i < pt->proc_buckets; i++) {
-		struct proc **link = &pt->procs[i];
-
-		while (*link) {
-			struct proc *p = *link;
-
-			proc_expire(p, time_ns);
-			if (p->newest) {
-				link = &p->next;
-				continue;
-			}
-			*link = p->next;
-			proc_free(p);
-			pt->proc_count--;
-		}
+	for (uint32_t i = (uint32_t)pt->proc_count; i-- > 0;) {
+		proc_expire(pt->procs[i], time_ns);
+		if (!pt->procs[i]->newest)
+			proc_drop(pt, i);
 	}
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/table.h"
 #include "unwind.h"
 
 /* Of a table; also of the rows of one section before they are merged with others. */
@@ -24,13 +25,12 @@ struct cfi_row {
 	uint32_t rule;
 };
 
-/* Each rule once; zeroed is empty, but cfi_rules_init() gives rule 0. */
+/* Each rule once; cfi_rules_init() makes it, with rule 0. */
 struct cfi_rules {
 	struct unwind_rule *rules;
 	size_t n, room;
-	uint32_t *slots; /* hash table of indexes + 1 */
-	size_t n_slots;	 /* a power of two */
-	uint32_t last;	 /* the rule that was asked for last */
+	struct table table; /* of their indexes */
+	uint32_t last;	    /* the rule that was asked for last */
 	int err;
 };
 

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/extents.h"
+#include "base/table.h"
 
 #define RULE_NONE	 0
 #define RULE_UNSUPPORTED 1
@@ -15,12 +17,10 @@
 /* Nobody needs an index over so much code without a row. */
 #define GAP_BYTES (16ull << 20)
 
-#define TABLE_BUCKETS 256u
-
 /* A table as it is stored. */
 struct unwind_shared {
-	struct unwind_shared *next;
-	uint64_t hash;
+	uint32_t number; /* among the store's */
+	uint32_t hash;
 	uint32_t refs;
 	struct unwind_piece *pieces;
 	size_t n_pieces, n_rows;
@@ -28,11 +28,11 @@ struct unwind_shared {
 
 struct unwind_store {
 	struct unwind_memory memory;
-	struct unwind_shared *tables[TABLE_BUCKETS];
+	struct unwind_shared **tables;
+	size_t n_tables, tables_room;
+	struct table table_table, rule_table; /* of their numbers */
 	uint64_t shared;
 	uint32_t n_rules;
-	uint32_t *slots; /* rule numbers by hash, 0 for none */
-	size_t n_slots;
 	struct extents spans;
 	struct extents *chunks; /* by number */
 	struct unwind_row **rows;
@@ -47,12 +47,11 @@ struct unwind_store *unwind_store_new(const struct unwind_memory *memory)
 		return NULL;
 	s->memory = *memory;
 	s->spans.size = memory->n_spans;
-	for (s->n_slots = 64; s->n_slots < 2 * (size_t)memory->n_rules;)
-		s->n_slots *= 2;
-	s->slots = calloc(s->n_slots, sizeof(*s->slots));
+	table_init(&s->table_table);
+	table_init(&s->rule_table);
 	s->chunks = calloc(memory->max_chunks + 1, sizeof(*s->chunks));
 	s->rows = calloc(memory->max_chunks + 1, sizeof(*s->rows));
-	if (!s->slots || !s->chunks || !s->rows) {
+	if (!s->chunks || !s->rows) {
 		unwind_store_free(s);
 		return NULL;
 	}
@@ -66,51 +65,41 @@ void unwind_store_free(struct unwind_store *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < TABLE_BUCKETS; i++) {
-		while (s->tables[i]) {
-			struct unwind_shared *t = s->tables[i];
-
-			s->tables[i] = t->next;
-			free(t->pieces);
-			free(t);
-		}
+	for (size_t i = 0; i < s->n_tables; i++) {
+		free(s->tables[i]->pieces);
+		free(s->tables[i]);
 	}
 	for (uint32_t i = 0; s->chunks && i < s->n_chunks; i++)
 		extents_release(&s->chunks[i]);
 	extents_release(&s->spans);
 	free(s->chunks);
 	free(s->rows);
-	free(s->slots);
+	free(s->tables);
+	table_release(&s->table_table);
+	table_release(&s->rule_table);
 	free(s);
 }
 
 /* ---- rules ---- */
 
-static uint64_t hash_rule(const struct unwind_rule *r)
-{
-	const unsigned char *p = (const void *)r;
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < sizeof(*r); i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return h ^ h >> 32;
-}
-
 static uint32_t rule_id(struct unwind_store *s, const struct unwind_rule *r)
 {
-	size_t at;
+	uint32_t hash, id;
+	struct table_walk at;
 
 	if (r->cfa == UNWIND_CFA_NONE)
 		return RULE_NONE;
 	if (r->cfa == UNWIND_CFA_UNSUPPORTED)
 		return RULE_UNSUPPORTED;
-	for (at = hash_rule(r) & (s->n_slots - 1); s->slots[at]; at = (at + 1) & (s->n_slots - 1))
-		if (!memcmp(&s->memory.rules[s->slots[at]], r, sizeof(*r)))
-			return s->slots[at];
-	if (s->n_rules == s->memory.n_rules)
+	hash = table_hash(&s->rule_table, r, sizeof(*r));
+	at = table_walk(&s->rule_table, hash);
+	while (table_next(&at, &id))
+		if (!memcmp(&s->memory.rules[id], r, sizeof(*r)))
+			return id;
+	if (s->n_rules == s->memory.n_rules || table_reserve(&s->rule_table))
 		return RULE_UNSUPPORTED;
 	s->memory.rules[s->n_rules] = *r;
-	s->slots[at] = s->n_rules;
+	table_add(&s->rule_table, hash, s->n_rules);
 	return s->n_rules++;
 }
 
@@ -283,17 +272,18 @@ static int store_shared(struct unwind_store *s, const struct source *from,
 
 /* ---- what modules have in common ---- */
 
-static uint64_t hash_rows(const struct source *from)
+static uint32_t hash_rows(const struct unwind_store *s, const struct source *from)
 {
-	uint64_t h = from->cfi->end;
+	struct siphash h = table_hasher(&s->table_table);
 
+	siphash_word(&h, from->cfi->end);
 	for (size_t i = 0; i < from->cfi->n_rows; i++) {
 		const struct cfi_row *r = &from->cfi->rows[i];
 
-		h = (h ^ r->vaddr) * 0x9e3779b97f4a7c15ull;
-		h = (h ^ h >> 29 ^ from->ids[r->rule]) * 0xbf58476d1ce4e5b9ull;
+		siphash_word(&h, r->vaddr);
+		siphash_word(&h, from->ids[r->rule]);
 	}
-	return h ^ h >> 32;
+	return (uint32_t)siphash_end(&h, NULL, 0);
 }
 
 /* The index follows from the rows. */
@@ -323,34 +313,55 @@ static bool is_same(const struct unwind_store *s, const struct unwind_shared *t,
 	return n == t->n_pieces;
 }
 
+/* The table with the same rows; NULL: there is none yet. */
+static struct unwind_shared *find_same(const struct unwind_store *s, const struct source *from,
+				       uint32_t hash)
+{
+	struct table_walk at = table_walk(&s->table_table, hash);
+	uint32_t i;
+
+	while (table_next(&at, &i))
+		if (is_same(s, s->tables[i], from))
+			return s->tables[i];
+	return NULL;
+}
+
+static int add_table(struct unwind_store *s, const struct source *from, uint32_t hash,
+		     struct unwind_shared **out)
+{
+	int err;
+
+	if (table_reserve(&s->table_table) ||
+	    array_room(&s->tables, &s->tables_room, s->n_tables + 1, sizeof(*out)))
+		return -ENOMEM;
+	err = store_shared(s, from, out);
+	if (err)
+		return err;
+	(*out)->hash = hash;
+	(*out)->number = (uint32_t)s->n_tables;
+	table_add(&s->table_table, hash, (*out)->number);
+	s->tables[s->n_tables++] = *out;
+	return 0;
+}
+
 int unwind_store_table(struct unwind_store *s, const struct cfi_table *cfi,
 		       struct unwind_table *out)
 {
-	uint32_t *ids = calloc(cfi->n_rules + 1, sizeof(*ids));
+	uint32_t *ids = calloc(cfi->n_rules + 1, sizeof(*ids)), hash;
 	const struct source from = {.cfi = cfi, .ids = ids};
-	struct unwind_shared *t, **bucket;
-	uint64_t hash;
+	struct unwind_shared *t;
 	int err = 0;
 
 	if (!ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < cfi->n_rules; i++)
 		ids[i] = rule_id(s, &cfi->rules[i]);
-	hash = hash_rows(&from);
-	bucket = &s->tables[hash % TABLE_BUCKETS];
-	for (t = *bucket; t; t = t->next)
-		if (t->hash == hash && is_same(s, t, &from))
-			break;
-	if (t) {
+	hash = hash_rows(s, &from);
+	t = find_same(s, &from, hash);
+	if (t)
 		s->shared++;
-	} else {
-		err = store_shared(s, &from, &t);
-		if (!err) {
-			t->hash = hash;
-			t->next = *bucket;
-			*bucket = t;
-		}
-	}
+	else
+		err = add_table(s, &from, hash, &t);
 	free(ids);
 	if (err)
 		return err;
@@ -362,7 +373,7 @@ int unwind_store_table(struct unwind_store *s, const struct cfi_table *cfi,
 
 void unwind_store_drop(struct unwind_store *s, struct unwind_table *table)
 {
-	struct unwind_shared *t = table->shared, **at;
+	struct unwind_shared *t = table->shared, *last;
 
 	*table = (struct unwind_table){};
 	if (!t)
@@ -371,9 +382,15 @@ void unwind_store_drop(struct unwind_store *s, struct unwind_table *table)
 		s->shared--;
 		return;
 	}
-	for (at = &s->tables[t->hash % TABLE_BUCKETS]; *at != t;)
-		at = &(*at)->next;
-	*at = t->next;
+	/* The last one takes its number. */
+	last = s->tables[--s->n_tables];
+	table_remove(&s->table_table, t->hash, t->number);
+	if (last != t) {
+		table_remove(&s->table_table, last->hash, last->number);
+		last->number = t->number;
+		s->tables[last->number] = last;
+		table_add(&s->table_table, last->hash, last->number);
+	}
 	free_shared(s, t);
 }
 

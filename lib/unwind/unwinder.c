@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/procfile.h"
@@ -39,6 +40,7 @@ struct unwinder *unwinder_new(const struct unwinder_opts *opts)
 	u->o = *opts;
 	if (!u->o.procfs)
 		u->o.procfs = "/proc";
+	table_init(&u->module_table);
 	u->store = unwind_store_new(&opts->memory);
 	if (!u->store) {
 		unwinder_free(u);
@@ -60,43 +62,32 @@ void unwinder_free(struct unwinder *u)
 			u->procs[i] = p->next;
 			free(p);
 		}
-		while (u->modules[i]) {
-			struct umodule *m = u->modules[i];
-
-			u->modules[i] = m->next;
-			unwind_store_drop(u->store, &m->table);
-			free((char *)m->file.path);
-			free(m);
-		}
 	}
+	for (size_t i = 0; i < u->n_modules; i++) {
+		unwind_store_drop(u->store, &u->modules[i]->table);
+		free((char *)u->modules[i]->file.path);
+		free(u->modules[i]);
+	}
+	free(u->modules);
+	table_release(&u->module_table);
 	unwind_store_free(u->store);
 	free(u);
 }
 
 /* ---- modules ---- */
 
-static size_t hash_file(const char *path, uint64_t ino)
+static uint32_t hash_file(const struct unwinder *u, const struct ring_mmap *mm)
 {
-	uint64_t h = ino * 0x9e3779b97f4a7c15ull;
+	struct siphash h = table_hasher(&u->module_table);
 
-	for (; *path; path++)
-		h = (h ^ (unsigned char)*path) * 0x100000001b3ull;
-	return (h ^ h >> 32) % UNWINDER_BUCKETS;
+	siphash_word(&h, mm->ino);
+	return (uint32_t)siphash_end(&h, mm->path, strlen(mm->path));
 }
 
-/*
- * Devices are left out: on some file systems the mapping and the file have different ones. NULL: no
- * memory.
- */
-struct umodule *unwinder_module(struct unwinder *u, const struct ring_mmap *mm)
+static struct umodule *new_module(const struct ring_mmap *mm)
 {
-	size_t bucket = hash_file(mm->path, mm->ino);
-	struct umodule *m;
+	struct umodule *m = calloc(1, sizeof(*m));
 
-	for (m = u->modules[bucket]; m; m = m->next)
-		if (m->file.ino == mm->ino && !strcmp(m->file.path, mm->path))
-			return m;
-	m = calloc(1, sizeof(*m));
 	if (!m)
 		return NULL;
 	m->file = (struct module){
@@ -109,8 +100,32 @@ struct umodule *unwinder_module(struct unwinder *u, const struct ring_mmap *mm)
 		free(m);
 		return NULL;
 	}
-	m->next = u->modules[bucket];
-	u->modules[bucket] = m;
+	return m;
+}
+
+/*
+ * Devices are left out: on some file systems the mapping and the file have different ones. NULL: no
+ * memory.
+ */
+struct umodule *unwinder_module(struct unwinder *u, const struct ring_mmap *mm)
+{
+	uint32_t hash = hash_file(u, mm), i;
+	struct table_walk at = table_walk(&u->module_table, hash);
+	struct umodule *m;
+
+	while (table_next(&at, &i)) {
+		m = u->modules[i];
+		if (m->file.ino == mm->ino && !strcmp(m->file.path, mm->path))
+			return m;
+	}
+	if (table_reserve(&u->module_table) ||
+	    array_room(&u->modules, &u->modules_room, u->n_modules + 1, sizeof(struct umodule *)))
+		return NULL;
+	m = new_module(mm);
+	if (!m)
+		return NULL;
+	table_add(&u->module_table, hash, (uint32_t)u->n_modules);
+	u->modules[u->n_modules++] = m;
 	return m;
 }
 
@@ -389,6 +404,28 @@ static void touch_users(struct unwinder *u, const struct umodule *m)
 					touch(u, p);
 }
 
+/* What there is to choose from. */
+struct rivals {
+	struct umodule *best;  /* that has no room, and is wanted most */
+	struct umodule *worst; /* that has, and is wanted least */
+	bool leaving;	       /* somebody still walks by a table that is to go */
+};
+
+static void weigh(struct unwinder *u, struct umodule *m, struct rivals *r)
+{
+	if (m->state == UNFIT && m->table.n_pieces && !m->refs) {
+		u->counts.modules--;
+		u->counts.rows -= m->table.n_rows;
+		unwind_store_drop(u->store, &m->table);
+	}
+	r->leaving |= m->state == UNFIT && m->table.n_pieces;
+	if (m->state == UNFIT && !m->table.n_pieces && m->hits && !m->hopeless &&
+	    (!r->best || m->hits > r->best->hits))
+		r->best = m;
+	if (m->state == READY && (!r->worst || m->hits < r->worst->hits))
+		r->worst = m;
+}
+
 /*
  * The module that is wanted most among those that have no room gets the room of the one that is
  * wanted least, if it is wanted much more: this one's table is dropped as soon as nobody walks by
@@ -396,24 +433,13 @@ static void touch_users(struct unwinder *u, const struct umodule *m)
  */
 static int rebalance(struct unwinder *u)
 {
-	struct umodule *best = NULL, *worst = NULL;
-	bool leaving = false;
+	struct umodule *best, *worst;
+	struct rivals r = {};
 
-	for (size_t i = 0; i < UNWINDER_BUCKETS; i++) {
-		for (struct umodule *m = u->modules[i]; m; m = m->next) {
-			if (m->state == UNFIT && m->table.n_pieces && !m->refs) {
-				u->counts.modules--;
-				u->counts.rows -= m->table.n_rows;
-				unwind_store_drop(u->store, &m->table);
-			}
-			leaving |= m->state == UNFIT && m->table.n_pieces;
-			if (m->state == UNFIT && !m->table.n_pieces && m->hits && !m->hopeless &&
-			    (!best || m->hits > best->hits))
-				best = m;
-			if (m->state == READY && (!worst || m->hits < worst->hits))
-				worst = m;
-		}
-	}
+	for (size_t i = 0; i < u->n_modules; i++)
+		weigh(u, u->modules[i], &r);
+	best = r.best;
+	worst = r.worst;
 	if (!best)
 		return 0;
 	if (unwinder_load(u, best))
@@ -423,7 +449,7 @@ static int rebalance(struct unwinder *u)
 		touch_users(u, best);
 		return 0;
 	}
-	if (leaving || !worst || worst->hits * REBALANCE_FACTOR >= best->hits)
+	if (r.leaving || !worst || worst->hits * REBALANCE_FACTOR >= best->hits)
 		return 0;
 	worst->state = UNFIT;
 	u->n_unfit++;

@@ -4,6 +4,7 @@
 
 /* What the files of the unwinder share: unwinder.c, unwind_lists.c and unwind_verdict.c alone. */
 
+#include "base/table.h"
 #include "unwind/unwind_module.h"
 #include "unwind/unwinder.h"
 
@@ -17,7 +18,6 @@ enum state {
 };
 
 struct umodule {
-	struct umodule *next;
 	struct module file; /* path is owned */
 	enum state state;
 	struct unwind_table table; /* may still be in use where state is UNFIT */
@@ -66,7 +66,9 @@ struct ended {
 struct unwinder {
 	struct unwinder_opts o;
 	struct unwind_store *store;
-	struct umodule *modules[UNWINDER_BUCKETS];
+	struct umodule **modules;
+	size_t n_modules, modules_room;
+	struct table module_table; /* of their numbers */
 	struct uproc *procs[UNWINDER_BUCKETS];
 	struct list *lists[UNWINDER_BUCKETS];
 	struct uproc *dirty;

@@ -122,12 +122,12 @@ static struct elffile *make(struct fixture *x)
 
 static const struct cfi_range all_code = {TEXT, TEXT + TEXT_BYTES};
 
-struct table {
+struct rules_table {
 	struct cfi_rules rules;
 	struct cfi_rows rows;
 };
 
-static int compile(struct fixture *x, struct table *t)
+static int compile(struct fixture *x, struct rules_table *t)
 {
 	struct elffile *elf = make(x);
 	struct gopclntab *go = NULL;
@@ -143,13 +143,13 @@ static int compile(struct fixture *x, struct table *t)
 	return err;
 }
 
-static void release(struct table *t)
+static void release(struct rules_table *t)
 {
 	cfi_rows_release(&t->rows);
 	cfi_rules_release(&t->rules);
 }
 
-static const struct unwind_rule *rule_at(const struct table *t, uint64_t offset)
+static const struct unwind_rule *rule_at(const struct rules_table *t, uint64_t offset)
 {
 	uint32_t rule = 0;
 
@@ -159,7 +159,7 @@ static const struct unwind_rule *rule_at(const struct table *t, uint64_t offset)
 }
 
 /* The CFA is rsp + off; the frame pointer is saved below it, or not. */
-static void expect_depth(const struct table *t, uint64_t offset, int32_t off, bool saved)
+static void expect_depth(const struct rules_table *t, uint64_t offset, int32_t off, bool saved)
 {
 	const struct unwind_rule *r = rule_at(t, offset);
 
@@ -170,7 +170,7 @@ static void expect_depth(const struct table *t, uint64_t offset, int32_t off, bo
 			 r->off, r->saved[1]);
 }
 
-static void expect_cfa(const struct table *t, uint64_t offset, enum unwind_cfa cfa)
+static void expect_cfa(const struct rules_table *t, uint64_t offset, enum unwind_cfa cfa)
 {
 	if (rule_at(t, offset)->cfa != cfa)
 		fail_msg("+0x%x: cfa %d", (unsigned int)offset, rule_at(t, offset)->cfa);
@@ -211,7 +211,7 @@ static void add_all(struct fixture *x)
 
 static void expect_all(struct fixture *x)
 {
-	struct table t;
+	struct rules_table t;
 
 	assert_int_equal(compile(x, &t), 0);
 	expect_depth(&t, 0, 8, false);
@@ -302,7 +302,7 @@ static void has(void **state)
 static void of_other_code(void **state)
 {
 	struct fixture *x = *state;
-	struct table t;
+	struct rules_table t;
 
 	add_all(x);
 	memset(x->code, 0x90, sizeof(x->code));
@@ -351,7 +351,7 @@ static void damaged(void **state)
 
 	add_all(x);
 	for (int i = 0; i < 20000; i++) {
-		struct table t;
+		struct rules_table t;
 
 		copy = *x;
 		for (int k = 0; k < 1 + i % 3; k++) {
