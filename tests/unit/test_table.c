@@ -195,6 +195,8 @@ static void arrays_grow(void **state)
 	was = room;
 	assert_int_equal(array_room(&v, &room, SIZE_MAX / 2, sizeof(*v)), -ENOMEM);
 	assert_int_equal(array_room(&v, &room, SIZE_MAX, 2), -ENOMEM);
+	/* So many that their bytes would be four, if nobody looked. */
+	assert_int_equal(array_room(&v, &room, SIZE_MAX / sizeof(*v) + 2, sizeof(*v)), -ENOMEM);
 	assert_int_equal(room, was);
 	assert_int_equal(v[MANY - 1], MANY - 1);
 	free(v);
