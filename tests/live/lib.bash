@@ -358,7 +358,8 @@ assert_none_inside()
 	named=$(away_from_probes | awk -v leaf="$leaf" '$0 ~ leaf { n += $NF } END { print n + 0 }')
 	at=$(jq -r '.user_ips[0] // ""' "$T/samples.json" |
 		grep -cE "($(first_and_last "$1" "$2" | paste -sd '|'))\$") || true
-	[ "$named" -le "$at" ] || fail "$named samples end in $2, $at of them where its probes are"
+	[ "$named" -le "$at" ] || fail "$named samples end in $2, $at of them where its probes are: $(
+		jq -c '[.user_ips[0], (.kernel_ips | length)]' "$T/samples.json" | paste -sd ' ')"
 }
 
 # Every kept sample has this frame, and there are some.
