@@ -171,7 +171,7 @@ static void fold(uint64_t count, const struct file *files, size_t n)
 	struct agg *agg = agg_new();
 	const struct folded_opts plain = {0};
 	uint64_t *all = make_addresses(count, files, n), random = 1;
-	const struct agg_frame *frames;
+	const struct stack_frame *frames;
 	size_t n_frames;
 
 	check(names && agg ? 0 : -ENOMEM, "start");
@@ -191,14 +191,14 @@ static void fold(uint64_t count, const struct file *files, size_t n)
 		check(proctab_apply(pt, &ev), "mapping");
 	}
 	for (uint64_t i = 0; i < SAMPLES; i++) {
-		struct agg_frame stack[DEPTH];
+		struct stack_frame stack[DEPTH];
 		uint64_t ips[DEPTH];
 
 		next_stack(ips, all, count, i, &random);
 		for (int j = 0; j < DEPTH; j++) {
 			struct proc_addr at = proctab_resolve(pt, PID, ips[j], 1000 + i);
 
-			stack[j] = (struct agg_frame){
+			stack[j] = (struct stack_frame){
 				.kind = AGG_FRAME_USER,
 				.module = at.module->id,
 				.offset = at.offset,

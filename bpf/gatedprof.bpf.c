@@ -10,11 +10,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "gatedprof.h"
+#include "sampling.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile struct gatedprof_config cfg = {};
+const volatile struct sampling_config cfg = {};
 
 #include "compat.bpf.h"
 #include "loss.bpf.h"

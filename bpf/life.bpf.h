@@ -4,7 +4,7 @@
 
 /*
  * The life of processes, for what hangs on them: targets, and openings whose close will not come.
- * The tool's object has its struct gatedprof_config as cfg.
+ * The tool's object has its struct sampling_config as cfg.
  */
 
 #include "compat.bpf.h"

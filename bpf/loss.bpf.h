@@ -5,7 +5,7 @@
 /* The counters that the summary is made of, of each event. */
 
 #include "compat.bpf.h"
-#include "gatedprof.h"
+#include "sampling.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

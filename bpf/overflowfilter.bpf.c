@@ -9,13 +9,13 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "gatedprof.h"
+#include "sampling.h"
 #include "overflowfilter.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* The first in the read-only data, for user space. */
-const volatile struct gatedprof_config cfg = {};
+const volatile struct sampling_config cfg = {};
 const volatile struct overflow_config ocfg = {};
 
 #include "compat.bpf.h"

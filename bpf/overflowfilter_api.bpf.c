@@ -15,10 +15,10 @@
 #define fields_started_ns	samplegate_fields_started_ns
 #define fields_samples		samplegate_fields_samples
 
-#include "gatedprof.h"
+#include "sampling.h"
 #include "overflowfilter.h"
 
-const volatile struct gatedprof_config cfg = {};
+const volatile struct sampling_config cfg = {};
 const volatile struct overflow_config ocfg = {};
 
 #include "oversample.bpf.h"

@@ -4,7 +4,7 @@
 
 /*
  * The programs that watch one user function from its entry to wherever it is left, and what every
- * program of a gate begins with. The tool's object has its struct gatedprof_config as cfg.
+ * program of a gate begins with. The tool's object has its struct sampling_config as cfg.
  */
 
 #include "compat.bpf.h"

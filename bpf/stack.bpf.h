@@ -12,7 +12,7 @@
 struct stack_wish {
 	bool user_mode;			  /* the tick hit user mode */
 	__u32 kernel_frames, user_frames; /* at most so many; 0: none */
-	__u32 skip; /* 1: the event itself asks for call chains, which begin with a mark; else 0 */
+	__u32 skip; /* 1: the event itself asks for callchains, which begin with a mark; else 0 */
 	__u64 watch_at; /* where a call's return address was: is it there still? 0: don't ask */
 	__u32 caller; /* UNWIND_BY_TICK, or UNWIND_BY_SWITCH, where there are no registers in ctx */
 };
@@ -105,7 +105,7 @@ static __always_inline bool stack_call_is_over(__u32 caller)
  * pid is set before. rec must have room for all frames that are wished for, and STACK_TAIL_BYTES. A
  * stack that fills its room is marked as cut.
  *
- * Where the event itself asks for a call chain, that is what the helper hands out, with a mark
+ * Where the event itself asks for a callchain, that is what the helper hands out, with a mark
  * (PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER) before each part.
  * Returns the record's size in bytes.
  */

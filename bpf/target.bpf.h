@@ -2,10 +2,10 @@
 #ifndef SAMPLEGATE_TARGET_BPF_H
 #define SAMPLEGATE_TARGET_BPF_H
 
-/* Who is meant. The tool's object has its struct gatedprof_config as cfg. */
+/* Who is meant. The tool's object has its struct sampling_config as cfg. */
 
 #include "compat.bpf.h"
-#include "gatedprof.h"
+#include "sampling.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

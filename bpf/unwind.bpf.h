@@ -10,7 +10,7 @@
  * in a map, one element for each CPU and kind of caller. Values go through that map rather than
  * through registers where paths meet again, so that the verifier sees one state there.
  *
- * Who includes this has defined cfg, a struct gatedprof_config in read-only data. With cfg.unwind 0
+ * Who includes this has defined cfg, a struct sampling_config in read-only data. With cfg.unwind 0
  * nothing of this is left but the calls.
  */
 

@@ -8,7 +8,7 @@
  */
 
 #include "compat.bpf.h"
-#include "gatedprof.h"
+#include "sampling.h"
 #include "sample.h"
 #include "unwind.h"
 

@@ -9,10 +9,10 @@
 #endif
 
 #include "frame.h"
-#include "gatedprof.h"
+#include "sampling.h"
 
 struct glitchrec_config {
-	struct gatedprof_config shared; /* who, stacks, and the programs of one gate: first */
+	struct sampling_config shared; /* who, stacks, and the programs of one gate: first */
 	struct frame_arg begin_arg, end_arg, deadline_arg; /* FRAME_BY_ARG */
 	__u64 threshold_ns;				   /* 0: there is a deadline point */
 	__u32 key;					   /* enum frame_key_source */

@@ -22,7 +22,7 @@
 #include "kernel/session.h"
 #include "run/unwinding.h"
 #include "life.h"
-#include "output/verdict.h"
+#include "output/no_match.h"
 
 #include "gatedprof_packed.h"
 
@@ -109,7 +109,7 @@ static int finish(struct session *s, struct collect *c, const struct plan *plan,
 		err = collect_account(c, &a, session_gates(s));
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
-	verdict(&a, plan, &nothing);
+	no_match_reason(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet) {
 		account_print_summary(stderr, &a);

@@ -17,7 +17,7 @@
 #include "opts/opts.h"
 #include "output/account.h"
 #include "output/outputs.h"
-#include "output/verdict.h"
+#include "output/no_match.h"
 #include "plan/filters.h"
 #include "plan/host.h"
 #include "plan/plan.h"
@@ -109,7 +109,7 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 		err = overflow_account(r->overflow, s, &a);
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
-	verdict(&a, plan, &nothing);
+	no_match_reason(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
 	if (!plan->opts->quiet)
 		account_print_summary(stderr, &a);

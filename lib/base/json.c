@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/control.h"
+#include "base/unprintable.h"
 
 void json_init(struct json *j, FILE *f)
 {
@@ -120,7 +120,7 @@ static void put_string(FILE *f, const char *str)
 		if (n == 0) {
 			fputs("\\ufffd", f);
 			n = 1;
-		} else if (n > 1 && control_bytes((const char *)s, n)) {
+		} else if (n > 1 && unprintable_bytes((const char *)s, n)) {
 			fprintf(f, "\\u%04x", s[1]); /* U+0080 to U+009F */
 		} else if (n > 1) {
 			fwrite(s, 1, n, f);

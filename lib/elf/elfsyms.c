@@ -22,7 +22,7 @@
 #define MOVED_SECTIONS_MAX 256
 #define SECTION_NAME_MAX   256
 
-/* Functions nest two deep where compilers emit them; a longer chain is not a real file's. */
+/* Functions nest two deep where compilers emit them; more is not a real file's. */
 #define NESTING_MAX 64
 
 #define NO_SYMBOL UINT32_MAX

@@ -168,7 +168,7 @@ int usdt_list(const struct elffile *elf,
 	struct list_ctx ctx = {.fn = fn, .arg = arg};
 	int err = elffile_each_note(elf, ".note.stapsdt", NOTE_OWNER, NOTE_TYPE, list_note, &ctx);
 
-	/* A positive value without a verdict of fn's is the number of notes. */
+	/* A positive value without a word of fn's is the number of notes. */
 	if (ctx.result)
 		return ctx.result;
 	return err < 0 && err != -ENOENT ? err : 0;

@@ -19,7 +19,7 @@ static bool is_word_byte(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_control(char c)
+static bool is_unprintable(char c)
 {
 	return (unsigned char)c < 0x20 || c == 0x7f;
 }
@@ -49,9 +49,9 @@ static struct filter_token lex_string(const char *s)
 	size_t n = 1;
 
 	while (s[n] && s[n] != quote) {
-		if (is_control(s[n]))
+		if (is_unprintable(s[n]))
 			return bad(s + n, 1, "a control byte inside of a string");
-		if (s[n] == '\\' && s[n + 1] && !is_control(s[n + 1]))
+		if (s[n] == '\\' && s[n + 1] && !is_unprintable(s[n + 1]))
 			n++;
 		n++;
 	}
@@ -112,7 +112,7 @@ struct filter_token filter_lex(const char *s)
 		return bad(s, 1, "a single '|': write ||");
 	if (*s == '-')
 		return bad(s, 1, "a '-': numbers are not negative here");
-	if (is_control(*s))
+	if (is_unprintable(*s))
 		return bad(s, 1, "a control byte");
 	return bad(s, 1, "a character that means nothing here");
 }
@@ -122,7 +122,7 @@ struct filter_token filter_lex_path(const char *s)
 	size_t n = 0;
 
 	s = skip_blanks(s);
-	while (s[n] && !is_blank(s[n]) && !is_control(s[n]) && !strchr(",)|&{}\"'", s[n]))
+	while (s[n] && !is_blank(s[n]) && !is_unprintable(s[n]) && !strchr(",)|&{}\"'", s[n]))
 		n++;
 	return n ? token(FILTER_TOKEN_PATH, s, n) : filter_lex(s);
 }

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/control.h"
+#include "base/unprintable.h"
 
 /* How much of a long filter is shown, before and after the place of the error, in bytes. */
 #define SHOWN_BEFORE 50
@@ -42,7 +42,7 @@ void filter_place_end(struct strbuf *sb, const char *text, const char *at)
 		to++;
 	sb_addf(sb, "\n  %s", from > text ? "..." : "");
 	for (const char *s = from; s < to;) {
-		size_t n = control_bytes(s, (size_t)(to - s));
+		size_t n = unprintable_bytes(s, (size_t)(to - s));
 
 		sb_addc(sb, n ? ' ' : *s);
 		s += n ? n : 1;

@@ -29,7 +29,7 @@
 
 /* The configuration is the first thing in the object's read-only data. */
 static int set_config(const struct attach *a, struct bpf_object *obj,
-		      const struct gatedprof_config *config)
+		      const struct sampling_config *config)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(obj, ".rodata");
 	const struct attach_object *object = &a->object;
@@ -54,7 +54,7 @@ static int set_config(const struct attach *a, struct bpf_object *obj,
 	return err;
 }
 
-static struct bpf_object *open_object(const struct attach *a, const struct gatedprof_config *config,
+static struct bpf_object *open_object(const struct attach *a, const struct sampling_config *config,
 				      struct failure *f)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "samplegate");
@@ -333,7 +333,7 @@ static int share_maps(const struct attach *a, struct bpf_object *obj)
 /* The program of an event after the first. */
 static int load_event(struct attach *a, size_t i, struct failure *f)
 {
-	struct gatedprof_config config = plan_event_config(a->plan, i);
+	struct sampling_config config = plan_event_config(a->plan, i);
 	struct bpf_object *obj = open_object(a, &config, f);
 	int err;
 
@@ -361,7 +361,7 @@ static bool watches_switches(const struct plan *plan)
 int attach_load(const struct plan *plan, const struct attach_object *object, uint32_t command_pid,
 		struct attach **out, struct failure *f)
 {
-	struct gatedprof_config config = plan_event_config(plan, 0);
+	struct sampling_config config = plan_event_config(plan, 0);
 	struct attach *a = calloc(1, sizeof(*a));
 	int err, n;
 
@@ -536,7 +536,7 @@ static int try_gate(struct attach *a, size_t i, enum kernel_method method,
 		    const struct probe **failed, struct failure *f)
 {
 	const struct gate_plan *g = &a->plan->gates[i];
-	struct gatedprof_config config = plan_gate_config(a->plan, i);
+	struct sampling_config config = plan_gate_config(a->plan, i);
 	struct bpf_object *obj = open_object(a, &config, f);
 	int err;
 
@@ -629,7 +629,7 @@ static int arm(const struct attach *a, bool armed)
 /* Some programs of an object of their own: all of them or none. */
 static int attach_hooks(struct attach *a, const char *const *names, size_t n)
 {
-	struct gatedprof_config config = plan_event_config(a->plan, 0);
+	struct sampling_config config = plan_event_config(a->plan, 0);
 	struct bpf_object *obj = open_object(a, &config, NULL);
 	size_t first = a->n_links;
 	int err = obj ? share_maps(a, obj) : -EINVAL;
@@ -710,7 +710,7 @@ static int shared_map_fd(const void *tool, const char *name)
 
 int attach_handler(struct attach *a, struct objectfile *object, struct failure *f)
 {
-	struct gatedprof_config cfg = plan_event_config(a->plan, 0);
+	struct sampling_config cfg = plan_event_config(a->plan, 0);
 	struct overflow_config ocfg = attach_filter_config(a->plan, 0);
 	int err = objectfile_config(object, "samplegate_cfg", &cfg, sizeof(cfg));
 

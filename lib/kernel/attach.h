@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/failure.h"
-#include "gatedprof.h"
+#include "sampling.h"
 #include "output/account.h"
 #include "plan/plan.h"
 
@@ -33,7 +33,7 @@ struct attach_values {
 struct attach_object {
 	const void *elf;
 	size_t elf_bytes;
-	/* What follows struct gatedprof_config in its configuration. */
+	/* What follows struct sampling_config in its configuration. */
 	const void *config;
 	size_t config_bytes;
 	/* Sizes of its own maps. */

@@ -36,7 +36,7 @@ bool stackends_is_root(const char *name)
 	return false;
 }
 
-static bool is_user(const struct agg_frame *f)
+static bool is_user(const struct stack_frame *f)
 {
 	return f->kind == AGG_FRAME_USER || f->kind == AGG_FRAME_NAMED || f->kind == AGG_FRAME_JIT;
 }
@@ -59,11 +59,11 @@ int stackends_count(struct stackends *e, uint32_t module, uint64_t n)
 
 int stackends_add(struct stackends *e, const struct agg_stack *stack, bool rooted)
 {
-	const struct agg_frame *leaf = NULL, *last = NULL;
+	const struct stack_frame *leaf = NULL, *last = NULL;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < stack->n_frames; i++) {
-		const struct agg_frame *f = &stack->frames[i];
+		const struct stack_frame *f = &stack->frames[i];
 
 		/* It ended early, and says so itself. */
 		if (f->kind == AGG_FRAME_SPECIAL &&

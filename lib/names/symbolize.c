@@ -432,7 +432,7 @@ static void count_missing(struct symbolize *s, uint32_t module, const char *reas
 }
 
 /* A return address may be the first byte of what comes after a call that never returns. */
-static uint64_t lookup_address(const struct agg_frame *frame)
+static uint64_t lookup_address(const struct stack_frame *frame)
 {
 	return frame->offset - (frame->caller == AGG_BEFORE && frame->offset ? 1 : 0);
 }
@@ -458,7 +458,7 @@ static struct place resolve(struct symbolize *s, struct place p)
 }
 
 /* What a compiler tells. *s->one is where a name is kept that is no place's. */
-static size_t name_jit(struct symbolize *s, const struct agg_frame *frame, uint64_t count)
+static size_t name_jit(struct symbolize *s, const struct stack_frame *frame, uint64_t count)
 {
 	const char *reason;
 
@@ -475,7 +475,7 @@ static size_t name_jit(struct symbolize *s, const struct agg_frame *frame, uint6
 	return 1;
 }
 
-size_t symbolize_names(struct symbolize *s, const struct agg_frame *frame, uint64_t count,
+size_t symbolize_names(struct symbolize *s, const struct stack_frame *frame, uint64_t count,
 		       const char *const **names)
 {
 	bool kernel = frame->kind == AGG_FRAME_KERNEL;
@@ -506,7 +506,7 @@ size_t symbolize_names(struct symbolize *s, const struct agg_frame *frame, uint6
 	return p.n;
 }
 
-const char *symbolize_frame(struct symbolize *s, const struct agg_frame *frame, uint64_t count)
+const char *symbolize_frame(struct symbolize *s, const struct stack_frame *frame, uint64_t count)
 {
 	const char *const *names;
 
@@ -516,16 +516,16 @@ const char *symbolize_frame(struct symbolize *s, const struct agg_frame *frame, 
 
 static int compare_frames(const void *va, const void *vb)
 {
-	const struct agg_frame *const *a = va, *const *b = vb;
+	const struct stack_frame *const *a = va, *const *b = vb;
 
 	if ((*a)->module != (*b)->module)
 		return (*a)->module < (*b)->module ? -1 : 1;
 	return (*a)->offset < (*b)->offset ? -1 : (*a)->offset > (*b)->offset;
 }
 
-void symbolize_prepare(struct symbolize *s, const struct agg_frame *frames, size_t n)
+void symbolize_prepare(struct symbolize *s, const struct stack_frame *frames, size_t n)
 {
-	const struct agg_frame **users = calloc(n ? n : 1, sizeof(*users));
+	const struct stack_frame **users = calloc(n ? n : 1, sizeof(*users));
 	size_t n_users = 0;
 
 	if (!users)
@@ -551,7 +551,7 @@ void symbolize_ended(struct symbolize *s, uint32_t pid)
 }
 
 bool symbolize_jit(struct symbolize *s, uint32_t pid, uint64_t addr, uint64_t time_ns,
-		   const struct module *m, struct agg_frame *frame, bool *lasting)
+		   const struct module *m, struct stack_frame *frame, bool *lasting)
 {
 	const char *name;
 	uint32_t process;

@@ -54,20 +54,20 @@ void symbolize_ended(struct symbolize *sym, uint32_t pid);
  * at another time, else it stays as it is.
  */
 bool symbolize_jit(struct symbolize *sym, uint32_t pid, uint64_t addr, uint64_t time_ns,
-		   const struct module *m, struct agg_frame *frame, bool *lasting);
+		   const struct module *m, struct stack_frame *frame, bool *lasting);
 
 /*
  * Names many frames at once, file after file, so that each is read once whatever the order in which
  * names are asked for later. Never fails: what could not be prepared is done one by one.
  */
-void symbolize_prepare(struct symbolize *sym, const struct agg_frame *frames, size_t n);
+void symbolize_prepare(struct symbolize *sym, const struct stack_frame *frames, size_t n);
 
 /*
  * The names of a frame: its function's, then those of the functions inlined there, innermost last.
  * Returns how many, at least 1. The texts are valid until symbolize_free(), the array until the
  * next call. count as for symbolize_frame().
  */
-size_t symbolize_names(struct symbolize *sym, const struct agg_frame *frame, uint64_t count,
+size_t symbolize_names(struct symbolize *sym, const struct stack_frame *frame, uint64_t count,
 		       const char *const **names);
 
 /*
@@ -75,7 +75,7 @@ size_t symbolize_names(struct symbolize *sym, const struct agg_frame *frame, uin
  * "_[k]" suffix. count is how many samples this frame stands for, for the statistics of what had no
  * name. Names are raw: whoever prints replaces ';', newlines and control bytes.
  */
-const char *symbolize_frame(struct symbolize *sym, const struct agg_frame *frame, uint64_t count);
+const char *symbolize_frame(struct symbolize *sym, const struct stack_frame *frame, uint64_t count);
 
 /* What stayed without a name. The strings belong to the symbolizer. */
 struct symbolize_missing {

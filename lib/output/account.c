@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/control.h"
+#include "base/unprintable.h"
 #include "base/human.h"
 #include "gate.h"
 #include "unwind.h"
@@ -39,7 +39,7 @@ void account_put_clean(FILE *f, const char *s)
 	size_t left = strlen(s), n;
 
 	for (; left; s += n, left -= n) {
-		n = control_bytes(s, left);
+		n = unprintable_bytes(s, left);
 		putc(n ? '?' : *s, f);
 		n += !n;
 	}

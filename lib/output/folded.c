@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/control.h"
+#include "base/unprintable.h"
 #include "base/strbuf.h"
 #include "base/table.h"
 
@@ -73,7 +73,7 @@ static int sanitize(struct folder *fo, const char *s, size_t len, const char *su
 		return fo->scratch.err;
 	for (i = 0; i < fo->scratch.len; i++) {
 		char *at = fo->scratch.s + i;
-		size_t n = control_bytes(at, fo->scratch.len - i);
+		size_t n = unprintable_bytes(at, fo->scratch.len - i);
 
 		if (*at == ';')
 			*at = ':';
@@ -120,7 +120,7 @@ static int push_name(struct folder *fo, const char *s, size_t len, const char *s
 
 enum part { PART_USER, PART_KERNEL, PART_NEITHER };
 
-static enum part part_of(const struct agg_frame *f)
+static enum part part_of(const struct stack_frame *f)
 {
 	if (f->kind == AGG_FRAME_KERNEL)
 		return PART_KERNEL;
@@ -139,7 +139,7 @@ static enum part part_of(const struct agg_frame *f)
 
 static int push_frame(struct folder *fo, const struct agg_stack *stack, uint32_t i)
 {
-	const struct agg_frame *f = &stack->frames[i];
+	const struct stack_frame *f = &stack->frames[i];
 	const char *const *names;
 	const char *name;
 

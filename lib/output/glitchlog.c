@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/control.h"
+#include "base/unprintable.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/strbuf.h"
@@ -334,7 +334,7 @@ static void put_env_comm(struct env *e, const char *comm)
 		clean[n] = comm[n];
 	clean[n] = '\0';
 	for (size_t i = 0; i < n; i++)
-		memset(clean + i, '?', control_bytes(clean + i, n - i));
+		memset(clean + i, '?', unprintable_bytes(clean + i, n - i));
 	put_env(e, "COMM", "%s", clean);
 }
 

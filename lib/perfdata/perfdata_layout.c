@@ -153,7 +153,7 @@ int perfdata_record_time(const struct perfdata_layout *l, const void *record, si
 	return find_word(l, record, bytes, PERF_SAMPLE_TIME, time_ns);
 }
 
-/* Readers take the length of a call chain from the record; what follows it is theirs to check. */
+/* Readers take the length of a callchain from the record; what follows it is theirs to check. */
 static int check_sample(const struct perfdata_layout *l, const void *record, size_t bytes)
 {
 	size_t at = HEAD + 8 * count_words(l->sample_type, sample_words, N_SAMPLE_WORDS);

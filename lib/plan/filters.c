@@ -367,7 +367,7 @@ static void apply_chain(const struct filters *fs, struct plan *plan)
 int filters_apply(struct filters *fs, struct plan *plan, struct failure *f)
 {
 	unsigned int needs = needs_fulfilled(fs, plan->host);
-	struct gatedprof_config *c = &plan->config;
+	struct sampling_config *c = &plan->config;
 	int err = 0;
 
 	for (size_t i = 0; i < plan->n_events && !err; i++)

@@ -413,7 +413,7 @@ static bool are_hidden(uint32_t pid)
 static void plan_sizes(struct plan *p)
 {
 	const struct opts *o = p->opts;
-	struct gatedprof_config *c = &p->config;
+	struct sampling_config *c = &p->config;
 	bool process = false, wide = false;
 	uint64_t page = sysconf(_SC_PAGESIZE);
 	size_t n = p->n_gates;
@@ -516,9 +516,9 @@ static bool fires_for_everyone(const struct gate_plan *g)
 	return false;
 }
 
-struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i)
+struct sampling_config plan_gate_config(const struct plan *plan, size_t i)
 {
-	struct gatedprof_config c = plan->config;
+	struct sampling_config c = plan->config;
 	uint32_t first = 0;
 
 	for (size_t j = 0; j < i; j++)
@@ -532,10 +532,10 @@ struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i)
 	return c;
 }
 
-struct gatedprof_config plan_event_config(const struct plan *plan, size_t i)
+struct sampling_config plan_event_config(const struct plan *plan, size_t i)
 {
 	/* The first event's program is in the object that has the first gate's. */
-	struct gatedprof_config c = !i && plan->n_gates ? plan_gate_config(plan, 0) : plan->config;
+	struct sampling_config c = !i && plan->n_gates ? plan_gate_config(plan, 0) : plan->config;
 
 	c.event = i;
 	c.exclude_user = plan->events[i].exclude_user;

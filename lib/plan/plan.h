@@ -15,7 +15,7 @@
 
 #include "base/failure.h"
 #include "base/strbuf.h"
-#include "gatedprof.h"
+#include "sampling.h"
 #include "opts/event.h"
 #include "opts/opts.h"
 #include "plan/gates.h"
@@ -47,7 +47,7 @@ struct plan {
 	struct gate_plan *gates;
 	size_t n_gates;
 
-	struct gatedprof_config config; /* of the shared programs; others' are derived from it */
+	struct sampling_config config; /* of the shared programs; others' are derived from it */
 	uint32_t max_kernel_frames, max_user_frames; /* to show; one more may be captured */
 
 	/* Probes with one attachment per target process instead of a test in BPF. */
@@ -91,10 +91,10 @@ int plan_where(const struct plan *plan, struct gates_where *where, char **comman
 	       struct failure *f);
 
 /* The configuration of gate i's own programs. */
-struct gatedprof_config plan_gate_config(const struct plan *plan, size_t i);
+struct sampling_config plan_gate_config(const struct plan *plan, size_t i);
 
 /* The configuration of the program that samples event i; command_pid as in attach_load(). */
-struct gatedprof_config plan_event_config(const struct plan *plan, size_t i);
+struct sampling_config plan_event_config(const struct plan *plan, size_t i);
 
 /* What the summary calls the rate: "cpu-clock 99 Hz", "mem:0x401000:x every 1". */
 const char *plan_event_text(const struct plan *plan);

@@ -20,8 +20,8 @@ struct collect {
 	struct symbolize *names;
 	struct agg *agg;
 	FILE *samples;
-	bool quiet;		  /* samples are not written there */
-	struct agg_frame *frames; /* of the sample at hand */
+	bool quiet;		    /* samples are not written there */
+	struct stack_frame *frames; /* of the sample at hand */
 	size_t max_frames;
 	char *cache;	      /* of debuginfod */
 	struct repeat *known; /* what samples that were resolved before are in agg */
@@ -33,10 +33,10 @@ struct collect {
 	uint64_t *doubtful; /* by gate */
 	struct stackends ends;
 	/* Walks by unwind tables. */
-	struct unwinder *unwinder;     /* NULL: there are none */
-	struct unwind_verdict verdict; /* on the sample at hand */
-	bool unwound;		       /* there is one */
-	char **stop_texts;	       /* of those that ended early: by kind of stop and module */
+	struct unwinder *unwinder; /* NULL: there are none */
+	struct unwind_result walk; /* on the sample at hand */
+	bool unwound;		   /* there is one */
+	char **stop_texts;	   /* of those that ended early: by kind of stop and module */
 	size_t n_stop_texts;
 	struct stackends stops; /* in which modules */
 	struct account_unwind account;
@@ -154,16 +154,16 @@ int collect_scan_everyone(struct collect *c, const char *procfs, uint64_t time_n
 
 void collect_prepare(struct collect *c)
 {
-	const struct agg_frame frame = {.kind = AGG_FRAME_KERNEL};
+	const struct stack_frame frame = {.kind = AGG_FRAME_KERNEL};
 
 	symbolize_frame(c->names, &frame, 0);
 }
 
 /* ---- samples ---- */
 
-static struct agg_frame special(enum agg_special what)
+static struct stack_frame special(enum agg_special what)
 {
-	return (struct agg_frame){.kind = AGG_FRAME_SPECIAL, .offset = what};
+	return (struct stack_frame){.kind = AGG_FRAME_SPECIAL, .offset = what};
 }
 
 /*
@@ -188,11 +188,11 @@ static uint64_t true_address(struct collect *c, const struct ring_event *ev, uin
 }
 
 /* One user frame; *lasting as symbolize_jit() has it. */
-static struct agg_frame user_frame(struct collect *c, const struct ring_event *ev, uint64_t addr,
-				   enum agg_caller caller, bool *lasting)
+static struct stack_frame user_frame(struct collect *c, const struct ring_event *ev, uint64_t addr,
+				     enum agg_caller caller, bool *lasting)
 {
 	struct proc_addr at = proctab_resolve(c->procs, ev->pid, addr, ev->time_ns), before;
-	struct agg_frame f = {.kind = AGG_FRAME_USER, .caller = caller};
+	struct stack_frame f = {.kind = AGG_FRAME_USER, .caller = caller};
 
 	if (at.module && at.module->uprobes)
 		return special(AGG_UPROBES);
@@ -222,12 +222,12 @@ static void check_walk(struct collect *c, const struct ring_event *ev)
 {
 	c->unwound = c->unwinder && ev->sample.unwind;
 	if (c->unwound)
-		unwinder_check(c->unwinder, ev, &c->verdict);
+		unwinder_check(c->unwinder, ev, &c->walk);
 }
 
-static struct agg_frame stop_frame(const struct unwind_verdict *v)
+static struct stack_frame stop_frame(const struct unwind_result *v)
 {
-	struct agg_frame f = special(AGG_USER_STOPPED);
+	struct stack_frame f = special(AGG_USER_STOPPED);
 
 	f.module = v->module ? v->module->id : 0;
 	f.caller = v->text;
@@ -237,12 +237,12 @@ static struct agg_frame stop_frame(const struct unwind_verdict *v)
 /* Frame i is where a signal came, or the code to which its handler returns, which nobody calls. */
 static bool is_by_signal(const struct collect *c, size_t i)
 {
-	uint32_t signals = c->unwound ? c->verdict.signals : 0;
+	uint32_t signals = c->unwound ? c->walk.signals : 0;
 
 	return signals && (UNWIND_SIGNALS_HAVE(signals, i) || UNWIND_SIGNALS_HAVE(signals, i + 1));
 }
 
-static size_t user_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out,
+static size_t user_frames(struct collect *c, const struct ring_event *ev, struct stack_frame *out,
 			  uint32_t *tag, bool *lasting)
 {
 	const struct sample_record *r = ev->sample.rec;
@@ -252,8 +252,8 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	bool beneath = r->kernel_frames && !(r->flags & SAMPLE_F_KERNEL_CUT) &&
 		       !(c->unwound && ev->sample.unwind[0]);
 
-	if (c->unwound && n > c->verdict.frames)
-		n = c->verdict.frames;
+	if (c->unwound && n > c->walk.frames)
+		n = c->walk.frames;
 	if (n > c->plan->max_user_frames) {
 		n = c->plan->max_user_frames;
 		cut = true;
@@ -279,17 +279,17 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 		out[used++] = special(AGG_NO_USER_STACK);
 	if (cut) {
 		out[used++] = special(AGG_USER_CUT);
-	} else if (c->unwound && n && c->verdict.text != UNWIND_TEXT_NONE) {
-		out[used++] = stop_frame(&c->verdict);
+	} else if (c->unwound && n && c->walk.text != UNWIND_TEXT_NONE) {
+		out[used++] = stop_frame(&c->walk);
 		cut = true;
 	}
 	if (r->return_addr && n && !cut && !seen)
 		*tag = (1 + r->return_gate) |
-		       (c->unwound && c->verdict.stop == UNWIND_STOP_ROOT ? TAG_WHOLE : 0);
+		       (c->unwound && c->walk.stop == UNWIND_STOP_ROOT ? TAG_WHOLE : 0);
 	return used;
 }
 
-static size_t kernel_frames(struct collect *c, const struct ring_event *ev, struct agg_frame *out)
+static size_t kernel_frames(struct collect *c, const struct ring_event *ev, struct stack_frame *out)
 {
 	const struct sample_record *r = ev->sample.rec;
 	size_t n = r->kernel_frames, used = 0;
@@ -300,7 +300,7 @@ static size_t kernel_frames(struct collect *c, const struct ring_event *ev, stru
 		cut = true;
 	}
 	for (size_t i = 0; i < n; i++)
-		out[used++] = (struct agg_frame){
+		out[used++] = (struct stack_frame){
 			.kind = AGG_FRAME_KERNEL,
 			.offset = ev->sample.kernel_ips[i],
 			.caller = i > 0 ? AGG_BEFORE : AGG_AT_ADDRESS,
@@ -331,10 +331,10 @@ static int count_walk(struct collect *c, const struct ring_event *ev)
 		unwinder_count_unknown(c->unwinder);
 		return 0;
 	}
-	unwinder_count(c->unwinder, &c->verdict);
-	if (c->verdict.text == UNWIND_TEXT_NONE || !c->verdict.module)
+	unwinder_count(c->unwinder, &c->walk);
+	if (c->walk.text == UNWIND_TEXT_NONE || !c->walk.module)
 		return 0;
-	return stackends_count(&c->stops, c->verdict.module->id, 1);
+	return stackends_count(&c->stops, c->walk.module->id, 1);
 }
 
 /* One line; a failing stream is noticed when it is committed. */
@@ -365,10 +365,10 @@ static void write_sample(struct collect *c, const struct ring_event *ev)
 	json_u64(&j, r->period);
 	write_ips(&j, "kernel_ips", ev->sample.kernel_ips, r->kernel_frames);
 	write_ips(&j, "user_ips", ev->sample.user_ips,
-		  c->unwound ? c->verdict.frames : r->user_frames);
+		  c->unwound ? c->walk.frames : r->user_frames);
 	if (c->unwound) {
 		json_key(&j, "stop");
-		json_string(&j, unwinder_stop_name(c->verdict.stop));
+		json_string(&j, unwinder_stop_name(c->walk.stop));
 	}
 	json_object_end(&j);
 	json_finish(&j);
@@ -439,7 +439,7 @@ static size_t sample_key(struct collect *c, const struct ring_event *ev)
 		return 0;
 	key[1] = (uint64_t)r->flags << 16 | r->return_gate;
 	if (c->unwound)
-		key[1] |= (uint64_t)(c->verdict.text + 1) << 32 | (uint64_t)c->verdict.frames << 40;
+		key[1] |= (uint64_t)(c->walk.text + 1) << 32 | (uint64_t)c->walk.frames << 40;
 	key[2] = (uint64_t)r->kernel_frames << 32 | r->user_frames;
 	key[3] = r->return_addr;
 	memcpy(&key[4], r->comm, sizeof(r->comm));
@@ -548,7 +548,7 @@ void collect_unwind(struct collect *c, struct unwinder *u)
 uint16_t collect_true_frames(struct collect *c, const struct ring_event *ev)
 {
 	check_walk(c, ev);
-	return c->unwound && ev->sample.unwind[0] ? (uint16_t)c->verdict.frames
+	return c->unwound && ev->sample.unwind[0] ? (uint16_t)c->walk.frames
 						  : ev->sample.rec->user_frames;
 }
 
@@ -582,7 +582,7 @@ void collect_settled(struct collect *c, uint64_t time_ns)
  */
 static bool is_behind_int3(struct collect *c, const struct agg_stack *stack, uint32_t i)
 {
-	const struct agg_frame *entry = i ? &stack->frames[i - 1] : NULL;
+	const struct stack_frame *entry = i ? &stack->frames[i - 1] : NULL;
 
 	if (!entry || entry->kind != AGG_FRAME_KERNEL ||
 	    strcmp(symbolize_frame(c->names, entry, 0), "asm_exc_int3"))
@@ -596,9 +596,9 @@ static bool is_behind_int3(struct collect *c, const struct agg_stack *stack, uin
 }
 
 /* A frame of which it is known now where it is to be looked up. */
-static struct agg_frame exact_frame(struct collect *c, const struct agg_stack *stack, uint32_t i)
+static struct stack_frame exact_frame(struct collect *c, const struct agg_stack *stack, uint32_t i)
 {
-	struct agg_frame frame = stack->frames[i];
+	struct stack_frame frame = stack->frames[i];
 
 	if (frame.kind != AGG_FRAME_SPECIAL && frame.caller == AGG_BENEATH_KERNEL)
 		frame.caller = is_behind_int3(c, stack, i) ? AGG_BEFORE : AGG_AT_ADDRESS;
@@ -606,7 +606,7 @@ static struct agg_frame exact_frame(struct collect *c, const struct agg_stack *s
 }
 
 /* The text of a frame that says why a walk ended there. It is kept as long as c. */
-static const char *const *stop_text(struct collect *c, const struct agg_frame *f)
+static const char *const *stop_text(struct collect *c, const struct stack_frame *f)
 {
 	size_t at = (size_t)f->module * UNWIND_N_TEXTS + f->caller;
 	const struct module *m = proctab_module(c->procs, f->module);
@@ -632,7 +632,7 @@ static size_t names_of_frame(const struct agg_stack *stack, uint32_t i, const ch
 			     void *arg)
 {
 	struct collect *c = arg;
-	struct agg_frame frame = exact_frame(c, stack, i);
+	struct stack_frame frame = exact_frame(c, stack, i);
 
 	if (frame.kind == AGG_FRAME_SPECIAL) {
 		*names = stop_text(c, &frame);
@@ -658,7 +658,7 @@ size_t collect_stack(struct collect *c, const struct ring_event *ev, const char 
 	stack.n_frames = kernel_frames(c, ev, c->frames);
 	stack.n_frames += user_frames(c, ev, c->frames + stack.n_frames, &tag, &lasting);
 	for (uint32_t i = 0; i < stack.n_frames && n < max; i++) {
-		struct agg_frame frame = exact_frame(c, &stack, i);
+		struct stack_frame frame = exact_frame(c, &stack, i);
 		const char *const *inlined;
 		size_t n_inlined;
 
@@ -682,7 +682,7 @@ int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
 		.user_only = o->user_only,
 		.kernel_only = o->kernel_only,
 	};
-	const struct agg_frame *frames;
+	const struct stack_frame *frames;
 	size_t n;
 
 	frames = agg_frames(c->agg, &n);
@@ -705,7 +705,7 @@ static int count_doubtful(const struct agg_stack *stack, void *arg)
 	if (stack->tag == TAG_NONE || gate >= c->plan->n_gates)
 		return 0;
 	for (uint32_t i = 0; i < stack->n_frames; i++) {
-		struct agg_frame frame;
+		struct stack_frame frame;
 		const char *name;
 
 		/* The leaf is a probed instruction, single-stepped: the first, or as below. */
@@ -735,7 +735,7 @@ static int count_end(const struct agg_stack *stack, void *arg)
 	bool rooted = false;
 
 	for (uint32_t i = stack->n_frames; i-- > 0 && !rooted;) {
-		struct agg_frame frame = exact_frame(c, stack, i);
+		struct stack_frame frame = exact_frame(c, stack, i);
 
 		if (frame.kind == AGG_FRAME_USER)
 			rooted = stackends_is_root(symbolize_frame(c->names, &frame, 0));

@@ -33,7 +33,7 @@ struct branch {
 struct indirect {
 	struct func_exit exit; /* what it is if it leaves */
 	bool notrack;
-	enum jump_verdict verdict;
+	enum jump_fate fate;
 };
 
 /* loop and jrcxz: depend on rcx, not on the flags. */
@@ -102,7 +102,7 @@ static int add_indirect(struct scanner *s, const struct func_exit *e, bool notra
 	if (array_room(&s->indirect, &s->indirect_room, s->n_indirect + 1, sizeof(*s->indirect)))
 		return -ENOMEM;
 	s->indirect[s->n_indirect++] =
-		(struct indirect){.exit = *e, .notrack = notrack, .verdict = JUMP_ON_TRIAL};
+		(struct indirect){.exit = *e, .notrack = notrack, .fate = JUMP_ON_TRIAL};
 	return 0;
 }
 
@@ -734,7 +734,7 @@ static int judge(struct scanner *s)
 	for (size_t i = 0; i < s->n_indirect && !err; i++) {
 		struct indirect *in = &s->indirect[i];
 
-		err = jumps_judge(jumps, in->exit.vaddr, in->notrack, &in->verdict);
+		err = jumps_judge(jumps, in->exit.vaddr, in->notrack, &in->fate);
 	}
 	jumps_free(jumps);
 	return err;
@@ -762,9 +762,9 @@ static int decode_all(struct scanner *s)
 
 static int resolve_indirect(struct scanner *s, struct indirect *in)
 {
-	s->n_jumps[in->verdict]++;
-	in->exit.trial = in->verdict == JUMP_ON_TRIAL;
-	return in->verdict == JUMP_LEAVES || in->exit.trial ? add_exit(s, &in->exit) : 0;
+	s->n_jumps[in->fate]++;
+	in->exit.trial = in->fate == JUMP_ON_TRIAL;
+	return in->fate == JUMP_LEAVES || in->exit.trial ? add_exit(s, &in->exit) : 0;
 }
 
 int funcscan(const struct elffile *elf, const struct elf_symbol *func, struct func_scan **out,

@@ -190,8 +190,7 @@ static int offset_kind(struct jumps *jumps, uint64_t at, uint64_t base)
  * function is believed only where it has a name: the address that an instruction has may lie before
  * the table, if the first cases have no place in it, and there another table may be.
  */
-static int judge_table(struct jumps *jumps, const struct jump_value *table,
-		       enum jump_verdict *verdict)
+static int judge_table(struct jumps *jumps, const struct jump_value *table, enum jump_fate *fate)
 {
 	bool offsets = table->kind == JUMP_RELATIVE;
 	uint32_t inside = 0, functions = 0;
@@ -209,40 +208,39 @@ static int judge_table(struct jumps *jumps, const struct jump_value *table,
 		else
 			break;
 	}
-	*verdict = inside >= ENTRIES_TO_BELIEVE ? JUMP_STAYS_TABLE
-		   : functions			? JUMP_LEAVES
-						: JUMP_ON_TRIAL;
+	*fate = inside >= ENTRIES_TO_BELIEVE ? JUMP_STAYS_TABLE
+		: functions		     ? JUMP_LEAVES
+					     : JUMP_ON_TRIAL;
 	return 0;
 }
 
-static int judge_target(struct jumps *jumps, const struct jump_value *to,
-			enum jump_verdict *verdict)
+static int judge_target(struct jumps *jumps, const struct jump_value *to, enum jump_fate *fate)
 {
 	int kind;
 
 	switch (to->kind) {
 	case JUMP_TABLE:
 	case JUMP_RELATIVE:
-		return judge_table(jumps, to, verdict);
+		return judge_table(jumps, to, fate);
 	case JUMP_SLOT:
 	case JUMP_CONST:
 		kind = to->kind == JUMP_SLOT ? word_kind(jumps, to->addr)
 					     : entry_kind(jumps, to->addr);
 		if (kind < 0)
 			return kind;
-		*verdict = kind == ENTRY_INSIDE ? JUMP_ON_TRIAL : JUMP_LEAVES;
+		*fate = kind == ENTRY_INSIDE ? JUMP_ON_TRIAL : JUMP_LEAVES;
 		return 0;
 	case JUMP_ARG:
 	case JUMP_VIRTUAL:
-		*verdict = JUMP_LEAVES;
+		*fate = JUMP_LEAVES;
 		return 0;
 	default:
-		*verdict = JUMP_ON_TRIAL;
+		*fate = JUMP_ON_TRIAL;
 		return 0;
 	}
 }
 
-int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_verdict *verdict)
+int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_fate *fate)
 {
 	bool frame = has_frame(jumps, vaddr);
 	struct jump_value to = {};
@@ -253,14 +251,14 @@ int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_ver
 		return err;
 	/* Also where it is known already: its table may lead to parts that nothing else leads to.
 	 */
-	err = judge_target(jumps, &to, verdict);
+	err = judge_target(jumps, &to, fate);
 	if (err)
 		return err;
 	/* Pointers to functions can be declared so that the jump through one has the prefix, too.
 	 */
-	if (notrack && *verdict != JUMP_LEAVES)
-		*verdict = JUMP_STAYS_NOTRACK;
+	if (notrack && *fate != JUMP_LEAVES)
+		*fate = JUMP_STAYS_NOTRACK;
 	else if (frame)
-		*verdict = JUMP_STAYS_FRAME;
+		*fate = JUMP_STAYS_FRAME;
 	return 0;
 }

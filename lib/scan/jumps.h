@@ -32,7 +32,7 @@
 #include "elf/elffile.h"
 #include "unwind/cfi.h"
 
-enum jump_verdict {
+enum jump_fate {
 	JUMP_STAYS_NOTRACK,
 	JUMP_STAYS_FRAME,
 	JUMP_STAYS_TABLE,
@@ -73,9 +73,9 @@ int jumps_add(struct jumps *jumps, csh handle, const cs_insn *insn, uint64_t vad
 int jumps_finish(struct jumps *jumps, const struct cfi_range *parts, size_t n_parts);
 
 /*
- * Judges the indirect jump at vaddr. 0 and *verdict, or a negative errno. Parts of the function
+ * Judges the indirect jump at vaddr. 0 and *fate, or a negative errno. Parts of the function
  * that a table leads to are followed.
  */
-int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_verdict *verdict);
+int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_fate *fate);
 
 #endif

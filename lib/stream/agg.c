@@ -30,7 +30,7 @@ struct entry {
 };
 
 struct agg {
-	struct agg_frame *frames;
+	struct stack_frame *frames;
 	struct node *nodes;
 	struct entry *entries;
 	size_t n_frames, frames_room;
@@ -39,12 +39,12 @@ struct agg {
 	struct table frame_table, node_table, entry_table; /* of their indices */
 };
 
-static uint64_t frame_word(const struct agg_frame *f)
+static uint64_t frame_word(const struct stack_frame *f)
 {
 	return (uint64_t)f->module << 32 | (uint32_t)f->kind << 16 | f->caller;
 }
 
-static bool frame_equal(const struct agg_frame *a, const struct agg_frame *b)
+static bool frame_equal(const struct stack_frame *a, const struct stack_frame *b)
 {
 	return a->offset == b->offset && frame_word(a) == frame_word(b);
 }
@@ -75,7 +75,7 @@ void agg_free(struct agg *agg)
 }
 
 /* The index of this frame, which is added when it is new. */
-static int intern_frame(struct agg *agg, const struct agg_frame *f, uint32_t *out)
+static int intern_frame(struct agg *agg, const struct stack_frame *f, uint32_t *out)
 {
 	uint64_t key[2] = {f->offset, frame_word(f)};
 	uint32_t hash = table_hash(&agg->frame_table, key, sizeof(key));
@@ -116,7 +116,7 @@ static int intern_node(struct agg *agg, uint32_t parent, uint32_t frame, uint32_
 
 static bool entry_is(const struct agg *agg, const struct entry *e,
 		     const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
-		     const struct agg_frame *frames, size_t n_frames)
+		     const struct stack_frame *frames, size_t n_frames)
 {
 	uint32_t node = e->leaf;
 	size_t i;
@@ -145,7 +145,7 @@ void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight)
 }
 
 static uint32_t hash_stack(const struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
-			   const struct agg_frame *frames, size_t n_frames)
+			   const struct stack_frame *frames, size_t n_frames)
 {
 	struct siphash h = table_hasher(&agg->entry_table);
 
@@ -158,7 +158,7 @@ static uint32_t hash_stack(const struct agg *agg, const char comm[SAMPLE_COMM_BY
 }
 
 int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
-	    const struct agg_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id)
+	    const struct stack_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id)
 {
 	char name[SAMPLE_COMM_BYTES] = {0};
 	uint32_t leaf = 0, frame, hash, i;
@@ -203,7 +203,7 @@ int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
 	return 0;
 }
 
-const struct agg_frame *agg_frames(const struct agg *agg, size_t *n)
+const struct stack_frame *agg_frames(const struct agg *agg, size_t *n)
 {
 	*n = agg->n_frames;
 	return agg->frames;
@@ -216,7 +216,7 @@ size_t agg_count(const struct agg *agg)
 
 int agg_each(const struct agg *agg, int (*fn)(const struct agg_stack *stack, void *arg), void *arg)
 {
-	struct agg_frame *frames;
+	struct stack_frame *frames;
 	uint32_t most = 0;
 	size_t i, j;
 	int ret = 0;

@@ -37,7 +37,7 @@ enum agg_special {
 	AGG_USER_STOPPED,
 };
 
-struct agg_frame {
+struct stack_frame {
 	uint64_t offset;
 	uint32_t module;
 	uint16_t kind;	 /* enum agg_frame_kind */
@@ -56,7 +56,7 @@ struct agg_stack {
 	uint64_t weight; /* their periods */
 	uint32_t tag;	 /* the caller's, part of the key */
 	uint32_t n_frames;
-	const struct agg_frame *frames; /* leaf first */
+	const struct stack_frame *frames; /* leaf first */
 };
 
 struct agg;
@@ -68,7 +68,7 @@ void agg_free(struct agg *agg);
  * which may be NULL, is the stack's for agg_add_again(), as long as the table lives.
  */
 int agg_add(struct agg *agg, const char comm[SAMPLE_COMM_BYTES], uint32_t tag,
-	    const struct agg_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id);
+	    const struct stack_frame *frames, size_t n_frames, uint64_t weight, uint32_t *id);
 
 /* Counts one more sample of a stack that was added before. */
 void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight);
@@ -76,7 +76,7 @@ void agg_add_again(struct agg *agg, uint32_t id, uint64_t weight);
 size_t agg_count(const struct agg *agg); /* distinct stacks */
 
 /* Every different frame, in no particular order: *n of them, which belong to agg. */
-const struct agg_frame *agg_frames(const struct agg *agg, size_t *n);
+const struct stack_frame *agg_frames(const struct agg *agg, size_t *n);
 
 /* Calls fn for each stack, in no particular order, until it returns non-zero (returned). */
 int agg_each(const struct agg *agg, int (*fn)(const struct agg_stack *stack, void *arg), void *arg);

@@ -21,7 +21,7 @@ struct sample_id {
 _Static_assert(sizeof(struct sample_id) == 24, "as RING_SIDEBAND_SAMPLE_TYPE has it");
 
 /* The outcome of decoding a body, and at the same time what is to be counted. */
-enum verdict { DECODED, UNUSED, TRUNCATED, OVERSIZED, UNKNOWN };
+enum decoded { DECODED, UNUSED, TRUNCATED, OVERSIZED, UNKNOWN };
 
 /* What is left of a record's contents. */
 struct body {
@@ -69,7 +69,7 @@ void ring_decoder_release(struct ring_decoder *d)
 }
 
 /* Takes what is in front of a sample's arrays, and leaves exactly the arrays in b. */
-static enum verdict take_sample_head(struct body *b, struct sample_record *rec)
+static enum decoded take_sample_head(struct body *b, struct sample_record *rec)
 {
 	uint32_t raw_size;
 	uint64_t need;
@@ -97,11 +97,11 @@ static enum verdict take_sample_head(struct body *b, struct sample_record *rec)
 	return DECODED;
 }
 
-static enum verdict decode_sample(struct ring_decoder *d, struct body b, struct ring_event *ev)
+static enum decoded decode_sample(struct ring_decoder *d, struct body b, struct ring_event *ev)
 {
 	struct sample_record *rec = (struct sample_record *)d->sample;
 	const uint64_t *words = d->sample + sizeof(*rec) / sizeof(*words);
-	enum verdict v = take_sample_head(&b, rec);
+	enum decoded v = take_sample_head(&b, rec);
 
 	if (v != DECODED)
 		return v;
@@ -121,7 +121,7 @@ static enum verdict decode_sample(struct ring_decoder *d, struct body b, struct 
 	return DECODED;
 }
 
-static enum verdict decode_mmap(const struct perf_event_header *h, struct body b,
+static enum decoded decode_mmap(const struct perf_event_header *h, struct body b,
 				struct ring_event *ev)
 {
 	struct ring_mmap *m = &ev->mmap;
@@ -165,7 +165,7 @@ static enum verdict decode_mmap(const struct perf_event_header *h, struct body b
 	return take_string(&b, &m->path) ? DECODED : TRUNCATED;
 }
 
-static enum verdict decode_comm(const struct perf_event_header *h, struct body b,
+static enum decoded decode_comm(const struct perf_event_header *h, struct body b,
 				struct ring_event *ev)
 {
 	struct {
@@ -181,7 +181,7 @@ static enum verdict decode_comm(const struct perf_event_header *h, struct body b
 	return take_string(&b, &ev->comm.comm) ? DECODED : TRUNCATED;
 }
 
-static enum verdict decode_task(const struct perf_event_header *h, struct body b,
+static enum decoded decode_task(const struct perf_event_header *h, struct body b,
 				struct ring_event *ev)
 {
 	struct {
@@ -199,7 +199,7 @@ static enum verdict decode_task(const struct perf_event_header *h, struct body b
 	return DECODED;
 }
 
-static enum verdict decode_ksymbol(struct body b, struct ring_event *ev)
+static enum decoded decode_ksymbol(struct body b, struct ring_event *ev)
 {
 	struct {
 		uint64_t addr;
@@ -216,7 +216,7 @@ static enum verdict decode_ksymbol(struct body b, struct ring_event *ev)
 	return take_string(&b, &ev->ksymbol.name) ? DECODED : TRUNCATED;
 }
 
-static enum verdict decode_throttle(const struct perf_event_header *h, struct body b,
+static enum decoded decode_throttle(const struct perf_event_header *h, struct body b,
 				    struct ring_event *ev)
 {
 	struct {
@@ -229,7 +229,7 @@ static enum verdict decode_throttle(const struct perf_event_header *h, struct bo
 	return DECODED;
 }
 
-static enum verdict decode_lost(const struct perf_event_header *h, struct body b,
+static enum decoded decode_lost(const struct perf_event_header *h, struct body b,
 				struct ring_event *ev)
 {
 	uint64_t id, lost;
@@ -248,7 +248,7 @@ static bool known_type(uint32_t type)
 	return type >= PERF_RECORD_MMAP && type <= PERF_RECORD_AUX_OUTPUT_HW_ID;
 }
 
-static enum verdict decode_samples(struct ring_decoder *d, const struct perf_event_header *h,
+static enum decoded decode_samples(struct ring_decoder *d, const struct perf_event_header *h,
 				   struct body b, struct ring_event *ev)
 {
 	switch (h->type) {
@@ -262,7 +262,7 @@ static enum verdict decode_samples(struct ring_decoder *d, const struct perf_eve
 	}
 }
 
-static enum verdict decode_sideband(const struct perf_event_header *h, struct body b,
+static enum decoded decode_sideband(const struct perf_event_header *h, struct body b,
 				    struct ring_event *ev)
 {
 	struct sample_id id;
@@ -303,7 +303,7 @@ static enum verdict decode_sideband(const struct perf_event_header *h, struct bo
 	}
 }
 
-static void count(struct ring_stats *st, enum verdict v, const struct ring_event *ev)
+static void count(struct ring_stats *st, enum decoded v, const struct ring_event *ev)
 {
 	switch (v) {
 	case DECODED:
@@ -364,7 +364,7 @@ long ring_decode(struct ring_decoder *d, enum ring_stream stream, const void *by
 	struct body b = {.at = bytes, .left = avail};
 	struct ring_event found = {0};
 	struct perf_event_header h;
-	enum verdict v;
+	enum decoded v;
 
 	if (!take_header(&b, &h)) {
 		st->truncated++;

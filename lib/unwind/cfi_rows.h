@@ -25,12 +25,15 @@ struct cfi_row {
 	uint32_t rule;
 };
 
+/* Of the rules of a large file most are rare. */
+#define CFI_RULES_RECENT 1024
+
 /* Each rule once; cfi_rules_init() makes it, with rule 0. */
 struct cfi_rules {
 	struct unwind_rule *rules;
 	size_t n, room;
-	struct table table; /* of their indexes */
-	uint32_t last;	    /* the rule that was asked for last */
+	struct table table;		   /* of their indexes */
+	uint32_t recent[CFI_RULES_RECENT]; /* what was asked for lately */
 	int err;
 };
 

@@ -90,7 +90,7 @@ enum unwind_text {
 };
 
 /* What is to be believed of a sample's user stack. */
-struct unwind_verdict {
+struct unwind_result {
 	uint32_t frames;	     /* the first so many addresses */
 	enum unwind_stop stop;	     /* why there are no more of them */
 	enum unwind_text text;	     /* the same for people */
@@ -102,10 +102,10 @@ struct unwind_verdict {
 /*
  * At a sample's turn in the order of time; the sample was walked by tables (ev->sample.unwind).
  */
-void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwind_verdict *out);
+void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwind_result *out);
 
 /* Counts a sample that was walked, or one of another kind. */
-void unwinder_count(struct unwinder *u, const struct unwind_verdict *v);
+void unwinder_count(struct unwinder *u, const struct unwind_result *v);
 void unwinder_count_unknown(struct unwinder *u);
 
 /* "root", "no_table": a word for scripts, a constant. */

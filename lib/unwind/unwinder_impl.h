@@ -2,7 +2,7 @@
 #ifndef SAMPLEGATE_UNWINDER_IMPL_H
 #define SAMPLEGATE_UNWINDER_IMPL_H
 
-/* What the files of the unwinder share: unwinder.c, unwind_lists.c and unwind_verdict.c alone. */
+/* What the files of the unwinder share: unwinder.c, unwind_lists.c and unwind_check.c alone. */
 
 #include "base/table.h"
 #include "unwind/unwind_module.h"

@@ -74,6 +74,8 @@ each_site()
 	while read -r site module function line outer; do
 		inner="$module $function $line"
 		at="$inner $outer"
+		# Who asks through these for an array or a table is the place.
+		case $function in array_room | table_reserve) inner=$at ;; *) ;; esac
 		! grep -qxF -e "$at" "$BATS_FILE_TMPDIR/done" || continue
 		[ "$3" != inner ] || ! grep -qxF -e "$inner" "$BATS_FILE_TMPDIR/done" || continue
 		printf '%s\n' "$at" "$inner" >>"$BATS_FILE_TMPDIR/done"

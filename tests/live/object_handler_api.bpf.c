@@ -7,11 +7,11 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
-#include "gatedprof.h"
+#include "sampling.h"
 #include "object_run.h"
 #include "emit.bpf.h"
 
-const volatile struct gatedprof_config cfg = {};
+const volatile struct sampling_config cfg = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -22,7 +22,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/failure.h"
-#include "gatedprof.h"
+#include "sampling.h"
 #include "kernel/objectfile.h"
 #include "kernel/perfev.h"
 #include "stream/ring.h"
@@ -79,7 +79,7 @@ static int map_fd(const void *tool, const char *name)
 
 static int load_object(struct run *r, bool probes, struct failure *f)
 {
-	struct gatedprof_config cfg = {.kernel_frames = FRAMES, .user_frames = FRAMES};
+	struct sampling_config cfg = {.kernel_frames = FRAMES, .user_frames = FRAMES};
 	int err = 0;
 
 	if (!probes)

@@ -6,11 +6,11 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
-#include "gatedprof.h"
+#include "sampling.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile struct gatedprof_config cfg = {};
+const volatile struct sampling_config cfg = {};
 const volatile __u32 only_pid = 0;
 
 #include "compat.bpf.h"

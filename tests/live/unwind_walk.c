@@ -37,7 +37,7 @@
 #include <bpf/libbpf.h>
 #include <elfutils/libdwfl.h>
 
-#include "gatedprof.h"
+#include "sampling.h"
 #include "sample.h"
 #include "unwind.h"
 #include "unwind_tables.h"

@@ -13,7 +13,7 @@
 struct wanted {
 	const char *comm;
 	uint32_t tag;
-	const struct agg_frame *frames;
+	const struct stack_frame *frames;
 	uint32_t n_frames;
 	/* found: */
 	int times;
@@ -41,7 +41,7 @@ static int look(const struct agg_stack *stack, void *arg)
 }
 
 static void expect(const struct agg *agg, const char *comm, uint32_t tag,
-		   const struct agg_frame *frames, uint32_t n, uint64_t count, uint64_t weight)
+		   const struct stack_frame *frames, uint32_t n, uint64_t count, uint64_t weight)
 {
 	struct wanted w = {.comm = comm, .tag = tag, .frames = frames, .n_frames = n};
 
@@ -51,7 +51,7 @@ static void expect(const struct agg *agg, const char *comm, uint32_t tag,
 	assert_int_equal(w.weight, weight);
 }
 
-static int add(struct agg *agg, const char *comm, uint32_t tag, const struct agg_frame *frames,
+static int add(struct agg *agg, const char *comm, uint32_t tag, const struct stack_frame *frames,
 	       size_t n, uint64_t weight)
 {
 	char buf[SAMPLE_COMM_BYTES];
@@ -64,12 +64,12 @@ static int add(struct agg *agg, const char *comm, uint32_t tag, const struct agg
 
 static void every_part_of_the_key(void **state)
 {
-	static const struct agg_frame base[3] = {
+	static const struct stack_frame base[3] = {
 		{0x1000, 1, AGG_FRAME_USER, 0},
 		{0x2000, 1, AGG_FRAME_USER, 1},
 		{0x3000, 2, AGG_FRAME_USER, 1},
 	};
-	struct agg_frame other[3];
+	struct stack_frame other[3];
 	struct agg *agg = agg_new();
 	int i;
 
@@ -122,7 +122,7 @@ static int stop_at_third(const struct agg_stack *stack, void *arg)
 static void each_stops(void **state)
 {
 	struct agg *agg = agg_new();
-	struct agg_frame f = {0};
+	struct stack_frame f = {0};
 	int calls = 0;
 
 	(void)state;
@@ -169,7 +169,7 @@ static int sum_up(const struct agg_stack *stack, void *arg)
 static void a_busy_minute(void **state)
 {
 	enum { SAMPLES = 119880, DEPTH = 31 };
-	struct agg_frame frames[DEPTH] = {0};
+	struct stack_frame frames[DEPTH] = {0};
 	struct agg *agg = agg_new();
 	struct sums s = {0};
 	struct mallinfo2 before = mallinfo2(), after;
@@ -177,7 +177,7 @@ static void a_busy_minute(void **state)
 
 	(void)state;
 	for (i = 1; i < DEPTH; i++)
-		frames[i] = (struct agg_frame){0x100000 + (uint64_t)i, 3, AGG_FRAME_USER, 1};
+		frames[i] = (struct stack_frame){0x100000 + (uint64_t)i, 3, AGG_FRAME_USER, 1};
 	for (i = 0; i < SAMPLES; i++) {
 		frames[0].offset = (uint64_t)i << 12;
 		assert_int_equal(add(agg, "busy", 0, frames, DEPTH, 3), 0);

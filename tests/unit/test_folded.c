@@ -41,7 +41,7 @@ struct naming {
 
 static const char *name_of(const struct agg_stack *stack, uint32_t at, struct naming *n)
 {
-	const struct agg_frame *frame = &stack->frames[at];
+	const struct stack_frame *frame = &stack->frames[at];
 	size_t i;
 
 	assert_int_not_equal(frame->kind, AGG_FRAME_SPECIAL);
@@ -85,7 +85,7 @@ struct stack {
 	const char *comm;
 	size_t n;
 	uint64_t weight;
-	struct agg_frame frames[8];
+	struct stack_frame frames[8];
 };
 
 static struct agg *fill(const struct stack *stacks, size_t n)
@@ -282,7 +282,7 @@ static void many_lines(void **state)
 
 	(void)state;
 	for (i = 0; i < STACKS; i++) {
-		struct agg_frame frames[2] = {U(0), U(30)};
+		struct stack_frame frames[2] = {U(0), U(30)};
 
 		frames[0].offset = 3 * 4096 + 3 * (uint64_t)(i % FUNCTIONS) + (uint64_t)i % 3;
 		assert_int_equal(agg_add(agg, comm, 0, frames, 2, 2, NULL), 0);

@@ -624,7 +624,7 @@ static const char program[] = "volatile int sink;\n"
 static void gates_of_functions(void **state)
 {
 	struct fixture *t = *state;
-	struct gatedprof_config c;
+	struct sampling_config c;
 	struct fixtures fx;
 	char *path, *spec;
 	uint32_t ranges = 0, exits = 0;

@@ -25,7 +25,7 @@ struct row {
 	bool rooted;
 	uint64_t stacks, broken; /* that it adds */
 	uint32_t n, blamed;
-	struct agg_frame frames[6];
+	struct stack_frame frames[6];
 };
 
 /* Leaf first. */
@@ -70,7 +70,7 @@ static void which_are_broken(void **state)
 
 static void the_worst(void **state)
 {
-	static const struct agg_frame one[] = {U(1)}, big[] = {U(5000)}, three[] = {U(3)};
+	static const struct stack_frame one[] = {U(1)}, big[] = {U(5000)}, three[] = {U(3)};
 	struct agg_stack s = {.count = 11, .n_frames = 1, .frames = one};
 	struct stackends e = {0};
 	uint64_t n;

@@ -107,11 +107,11 @@ static uint64_t map_file(struct world *w, const char *path)
 }
 
 /* The frame of an address of the process, as the aggregation keeps it. */
-static struct agg_frame user_frame(const struct world *w, uint64_t addr, bool caller)
+static struct stack_frame user_frame(const struct world *w, uint64_t addr, bool caller)
 {
 	struct proc_addr at = proctab_resolve(w->procs, PID, addr, 200);
 
-	return (struct agg_frame){
+	return (struct stack_frame){
 		.kind = AGG_FRAME_USER,
 		.module = at.module ? at.module->id : 0,
 		.offset = at.module ? at.offset : addr,
@@ -119,9 +119,9 @@ static struct agg_frame user_frame(const struct world *w, uint64_t addr, bool ca
 	};
 }
 
-static struct agg_frame kernel_frame(uint64_t addr, bool caller)
+static struct stack_frame kernel_frame(uint64_t addr, bool caller)
 {
-	return (struct agg_frame){.kind = AGG_FRAME_KERNEL, .offset = addr, .caller = caller};
+	return (struct stack_frame){.kind = AGG_FRAME_KERNEL, .offset = addr, .caller = caller};
 }
 
 static struct symbolize *symbolizer(const struct world *w, const struct symbolize_opts *opts)
@@ -132,7 +132,7 @@ static struct symbolize *symbolizer(const struct world *w, const struct symboliz
 	return s;
 }
 
-static void expect(struct symbolize *s, struct agg_frame frame, const char *name)
+static void expect(struct symbolize *s, struct stack_frame frame, const char *name)
 {
 	assert_string_equal(symbolize_frame(s, &frame, 1), name);
 }
@@ -274,7 +274,7 @@ static void test_names(void **state)
 	uint64_t base = map_file(w, path);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct agg_frame frame =
+		struct stack_frame frame =
 			user_frame(w, base + file_offset(path, rows[i][0]) + 2, false);
 
 		expect(nice, frame, rows[i][1]);
@@ -292,7 +292,7 @@ static void test_stripped(void **state)
 	char *path = fixtures_path(&w->fx, "naked");
 	uint64_t offset = file_offset(whole, "first");
 	struct symbolize *s = symbolizer(w, NULL);
-	struct agg_frame frame;
+	struct stack_frame frame;
 	uint64_t base;
 
 	fixtures_run((char *[]){"strip", "-o", path, whole, NULL});
@@ -425,7 +425,7 @@ static void test_no_file(void **state)
 	struct symbolize *s = symbolizer(w, NULL);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct agg_frame frame =
+		struct stack_frame frame =
 			user_frame(w, map_inode(w, rows[i].path, 0) + 0x123, false);
 		const struct module *m = proctab_module(w->procs, frame.module);
 		uint64_t before;
@@ -465,7 +465,7 @@ static void test_unmapped(void **state)
 {
 	struct world *w = *state;
 	struct symbolize *s = symbolizer(w, NULL);
-	struct agg_frame forged = {.kind = AGG_FRAME_USER, .module = 123456, .offset = 1};
+	struct stack_frame forged = {.kind = AGG_FRAME_USER, .module = 123456, .offset = 1};
 
 	expect(s, user_frame(w, 0x1234, false), "[unknown]");
 	expect(s, user_frame(w, 0, true), "[unknown]");
@@ -534,7 +534,7 @@ static void test_many_places(void **state)
 	uint64_t base = map_file(w, path);
 	uint64_t first = base + file_offset(path, "first");
 	struct symbolize *s = symbolizer(w, NULL);
-	struct agg_frame frame = user_frame(w, first, false);
+	struct stack_frame frame = user_frame(w, first, false);
 	const char *name = symbolize_frame(s, &frame, 1);
 
 	for (uint64_t i = 0; i < 20011; i++)

@@ -570,13 +570,13 @@ static void map_event(struct env *e, const struct line *line, uint64_t time_ns)
 	assert_int_equal(proctab_apply(e->table, &ev), 0);
 }
 
-static struct unwind_verdict verdict(struct env *e, const uint64_t *ips, uint16_t n, uint64_t stamp,
-				     enum unwind_stop stop, uint64_t time_ns)
+static struct unwind_result check(struct env *e, const uint64_t *ips, uint16_t n, uint64_t stamp,
+				  enum unwind_stop stop, uint64_t time_ns)
 {
 	const uint64_t tail[UNWIND_TAIL_WORDS] = {stamp, UNWIND_TAIL(stop, 3)};
 	const struct sample_record rec = {.user_frames = n, .pid = PID};
 	struct ring_event ev = {.kind = RING_EV_SAMPLE, .pid = PID, .time_ns = time_ns};
-	struct unwind_verdict v;
+	struct unwind_result v;
 
 	ev.sample.rec = &rec;
 	ev.sample.user_ips = ips;
@@ -585,7 +585,7 @@ static struct unwind_verdict verdict(struct env *e, const uint64_t *ips, uint16_
 	return v;
 }
 
-static void test_verdict(void **state)
+static void test_no_match(void **state)
 {
 	struct env *e = *state;
 	struct elf_segment seg;
@@ -593,7 +593,7 @@ static void test_verdict(void **state)
 	struct line low = {.start = JIT, .bytes = 8192, .file = &e->text};
 	struct line lines[2] = {low, self};
 	const uint64_t ips[] = {JIT + 5, BASE + 7, JIT + 4097, BASE + 9};
-	struct unwind_verdict v;
+	struct unwind_result v;
 	uint64_t stamp;
 
 	write_maps(e, PID, lines, 2);
@@ -603,41 +603,41 @@ static void test_verdict(void **state)
 	assert_int_equal(unwinder_scan(e->u), 0);
 	stamp = proc_of(e, PID)->stamp;
 	for (int again = 0; again < 2; again++) {
-		v = verdict(e, ips, 4, stamp, UNWIND_STOP_ROOT, 20);
+		v = check(e, ips, 4, stamp, UNWIND_STOP_ROOT, 20);
 		assert_int_equal(v.frames, 4);
 		assert_int_equal(v.text, UNWIND_TEXT_NONE);
 		assert_int_equal(v.by_fp, 3);
 	}
-	v = verdict(e, ips, 1, stamp, UNWIND_STOP_FRAME_POINTER, 20);
+	v = check(e, ips, 1, stamp, UNWIND_STOP_FRAME_POINTER, 20);
 	assert_int_equal(v.text, UNWIND_TEXT_NO_FRAME_POINTER);
 	assert_string_equal(v.module->path, e->text.path);
 	/* Another file has taken the place of one: what it led to is not believed. */
 	map_event(e, &libc, 30);
-	v = verdict(e, ips, 4, stamp, UNWIND_STOP_ROOT, 40);
+	v = check(e, ips, 4, stamp, UNWIND_STOP_ROOT, 40);
 	assert_int_equal(v.frames, 2);
 	assert_int_equal(v.text, UNWIND_TEXT_CHANGED);
 	assert_int_equal(v.stop, UNWIND_STOP_NO_MAPPING);
 	/* Also if it says that it ended there. */
-	v = verdict(e, &ips[1], 1, stamp, UNWIND_STOP_ROOT, 40);
+	v = check(e, &ips[1], 1, stamp, UNWIND_STOP_ROOT, 40);
 	assert_int_equal(v.frames, 1);
 	assert_int_equal(v.text, UNWIND_TEXT_CHANGED);
 	/* But of a sample from before that, it is; and of one that has not been there. */
-	v = verdict(e, ips, 4, stamp, UNWIND_STOP_ROOT, 25);
+	v = check(e, ips, 4, stamp, UNWIND_STOP_ROOT, 25);
 	assert_int_equal(v.frames, 4);
-	v = verdict(e, ips, 1, stamp, UNWIND_STOP_ROOT, 40);
+	v = check(e, ips, 1, stamp, UNWIND_STOP_ROOT, 40);
 	assert_int_equal(v.frames, 1);
 	assert_int_equal(v.text, UNWIND_TEXT_NONE);
 	/* The same file at another offset. */
 	self.offset += 4096;
 	self.bytes -= 4096;
 	map_event(e, &self, 50);
-	v = verdict(e, ips, 4, stamp, UNWIND_STOP_ROOT, 60);
+	v = check(e, ips, 4, stamp, UNWIND_STOP_ROOT, 60);
 	assert_int_equal(v.frames, 2);
 	/* A stamp that nobody gave, and a reason that there is not. */
-	v = verdict(e, ips, 4, 4711, UNWIND_STOP_ROOT, 20);
+	v = check(e, ips, 4, 4711, UNWIND_STOP_ROOT, 20);
 	assert_int_equal(v.frames, 1);
 	assert_int_equal(v.text, UNWIND_TEXT_CHANGED);
-	v = verdict(e, ips, 4, stamp, 200, 25);
+	v = check(e, ips, 4, stamp, 200, 25);
 	assert_int_equal(v.text, UNWIND_TEXT_UNSUPPORTED);
 }
 
@@ -657,19 +657,19 @@ static void test_retire(void **state)
 	line.bytes = 4096;
 	write_maps(e, PID, &line, 1);
 	tell(e, RING_EV_MMAP, PID, 0);
-	assert_int_equal(verdict(e, ips, 2, stamp, UNWIND_STOP_ROOT, 1).frames, 2);
+	assert_int_equal(check(e, ips, 2, stamp, UNWIND_STOP_ROOT, 1).frames, 2);
 	unwinder_counts(e->u, &counts);
 	assert_int_equal(counts.usage.spans, 2);
 	update(e, UINT64_MAX / 2);
 	unwinder_counts(e->u, &counts);
 	assert_int_equal(counts.usage.spans, 1);
-	assert_int_equal(verdict(e, ips, 2, stamp, UNWIND_STOP_ROOT, 1).frames, 1);
+	assert_int_equal(check(e, ips, 2, stamp, UNWIND_STOP_ROOT, 1).frames, 1);
 }
 
-static void sample_often(struct env *e, uint64_t ip, int n, struct unwind_verdict *v)
+static void sample_often(struct env *e, uint64_t ip, int n, struct unwind_result *v)
 {
 	while (n--)
-		*v = verdict(e, &ip, 1, proc_of(e, PID)->stamp, UNWIND_STOP_NO_TABLE, 20);
+		*v = check(e, &ip, 1, proc_of(e, PID)->stamp, UNWIND_STOP_NO_TABLE, 20);
 }
 
 static void pass_time(struct env *e, uint64_t *now)
@@ -688,7 +688,7 @@ static void test_room(void **state)
 	struct elf_segment seg;
 	struct line lines[2];
 	uint64_t ips[2], now = clock_now_ns();
-	struct unwind_verdict v = {};
+	struct unwind_result v = {};
 
 	find_file(&big[0], "/usr/bin/python3");
 	find_file(&big[1], "/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
@@ -723,7 +723,7 @@ static void test_hopeless(void **state)
 	struct elf_segment seg;
 	struct line lines[2];
 	uint64_t now = clock_now_ns();
-	struct unwind_verdict v = {};
+	struct unwind_result v = {};
 
 	find_file(&big[0], "/usr/lib/x86_64-linux-gnu/libcrypto.so.3");
 	find_file(&big[1], "/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
@@ -779,7 +779,7 @@ int main(void)
 		case_of(test_targets),
 		case_of(test_full),
 		case_of(test_expect),
-		case_of(test_verdict),
+		case_of(test_no_match),
 		case_of(test_retire),
 		case_of(test_room),
 		case_of(test_hopeless),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef SAMPLEGATE_CONTROL_H
-#define SAMPLEGATE_CONTROL_H
+#ifndef SAMPLEGATE_UNPRINTABLE_H
+#define SAMPLEGATE_UNPRINTABLE_H
 
 /* Characters of other people's names that a terminal would obey. */
 
@@ -11,7 +11,7 @@
  * another one. ASCII's, and those of U+0080 to U+009F in UTF-8, since U+009B is as good as ESC and
  * '['.
  */
-static inline size_t control_bytes(const char *s, size_t left)
+static inline size_t unprintable_bytes(const char *s, size_t left)
 {
 	const unsigned char *u = (const unsigned char *)s;
 

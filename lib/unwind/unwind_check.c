@@ -153,7 +153,7 @@ char *unwinder_text(enum unwind_text text, const char *module)
 	return asprintf(&out, texts[text], module ? module : "[unknown]") < 0 ? NULL : out;
 }
 
-void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwind_verdict *out)
+void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwind_result *out)
 {
 	struct list *l = (struct list *)find_list(u, ev->sample.unwind[0]);
 	uint64_t tail = ev->sample.unwind[1];
@@ -162,10 +162,10 @@ void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwi
 
 	bool changed = false, no_room = false;
 
-	*out = (struct unwind_verdict){.frames = n,
-				       .stop = UNWIND_TAIL_STOP(tail),
-				       .by_fp = UNWIND_TAIL_BY_FP(tail),
-				       .signals = UNWIND_TAIL_SIGNALS(tail)};
+	*out = (struct unwind_result){.frames = n,
+				      .stop = UNWIND_TAIL_STOP(tail),
+				      .by_fp = UNWIND_TAIL_BY_FP(tail),
+				      .signals = UNWIND_TAIL_SIGNALS(tail)};
 	if (out->stop >= UNWIND_N_STOPS)
 		out->stop = UNWIND_STOP_UNSUPPORTED;
 	if (!l) {
@@ -190,7 +190,7 @@ void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwi
 	out->text = changed ? UNWIND_TEXT_CHANGED : text_of(out->stop, no_room);
 }
 
-void unwinder_count(struct unwinder *u, const struct unwind_verdict *v)
+void unwinder_count(struct unwinder *u, const struct unwind_result *v)
 {
 	u->counts.stacks++;
 	u->counts.stops[v->stop]++;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "output/verdict.h"
+#include "output/no_match.h"
 
 /* What a run looked like, and what must be said of it. */
 struct run {
@@ -126,7 +126,7 @@ static void every_message(void **state)
 			event.attr.sample_freq = r->freq;
 		else
 			event.attr.sample_period = r->period;
-		err = verdict(&a, &p, &f);
+		err = no_match_reason(&a, &p, &f);
 		assert_string_equal(f.text, r->want ? r->want : "untouched");
 		assert_int_equal(f.exit_code, r->want ? EXIT_NO_MATCH : 77);
 		assert_int_equal(err, r->want ? -ENODATA : 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "output/verdict.h"
+#include "output/no_match.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/human.h"
 
-int verdict(const struct account *a, const struct plan *plan, struct failure *f)
+int no_match_reason(const struct account *a, const struct plan *plan, struct failure *f)
 {
 	uint64_t opens = 0, open_ns = 0, typical_ns = 0, period_ns = 0;
 	char typical[HUMAN_BYTES], period[HUMAN_BYTES], total[HUMAN_BYTES], count[HUMAN_BYTES];

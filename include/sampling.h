@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SAMPLEGATE_GATEDPROF_H
-#define SAMPLEGATE_GATEDPROF_H
+#ifndef SAMPLEGATE_SAMPLING_H
+#define SAMPLEGATE_SAMPLING_H
 
-/* gatedprof's configuration, set before its programs are loaded and constant after that. */
+/*
+ * What all three tools set before their programs are loaded, and what their programs count. It is
+ * constant after that.
+ */
 
 #ifndef __VMLINUX_H__
 #include <linux/types.h>
@@ -19,7 +22,7 @@
 #define TARGET_PROCESS 1
 #define TARGET_THREAD  2
 
-struct gatedprof_config {
+struct sampling_config {
 	__u32 target;	    /* TARGET_BY_*; 0: everyone */
 	__u32 only_pid;	    /* the one target, a process; 0: see map `targets` */
 	__u32 follow_forks; /* children of targets become targets */
@@ -46,7 +49,7 @@ struct gatedprof_config {
 	__u32 test_targets; /* 0: its probes are attached to the targets only, or all are meant */
 	__u32 only_threads; /* every gate has scope thread and starts closed */
 	__u32 event;	    /* of a program that samples: the number of its event */
-	__u32 stack_skip;   /* 1: the event asks for call chains, which begin with a mark */
+	__u32 stack_skip;   /* 1: the event asks for callchains, which begin with a mark */
 	struct gate_info info;
 	/* The kernel's code that a user's breakpoint enters it by; 0: not known. End is exclusive.
 	 */
@@ -74,6 +77,6 @@ struct tick_counters {
 	__u64 chained;	      /* left to the kernel's own handler */
 };
 
-_Static_assert(sizeof(struct gatedprof_config) == 136, "shared by both sides");
+_Static_assert(sizeof(struct sampling_config) == 136, "shared by both sides");
 
 #endif
