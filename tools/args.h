@@ -2,63 +2,72 @@
 #ifndef SAMPLEGATE_ARGS_H
 #define SAMPLEGATE_ARGS_H
 
-/* The part of the command line that the tools share, for argp. */
+/* A tool's options (lib/opts/option_table.c) as argp wants them. */
 
 #include <argp.h>
 
+#include "opts/options.h"
 #include "opts/opts.h"
 
-/* clang-format off */
-#define ARGS_WHO                                                                                   \
-	{NULL, 0, NULL, 0, "Who (everyone, when nothing is named):", 1},                           \
-	{"pid", 'p', "PID,...", 0, "these processes, all of their threads", 1},                    \
-	{"tid", 't', "TID,...", 0, "these threads", 1},                                            \
-	{NULL, 'L', "TID,...", OPTION_HIDDEN, NULL, 1},                                            \
-	{"cpu", 'C', "CPULIST", 0, "only on these CPUs, as 0-3,5", 1},                             \
-	{"cgroup", 'G', "CGROUP", 0, "only in this cgroup (v2) and below it", 1},                  \
-	{"all", 'a', NULL, 0, "everyone", 1},                                                      \
-	{"follow", OPTS_FOLLOW, NULL, 0, "also the children that -p and -t fork from now on", 1},  \
-	{"force", OPTS_FORCE, NULL, 0, "probe user code also where that harms the program", 1}
+/* More than any tool has. */
+#define ARGS_MAX 96
 
-/* rate is the default, as a string */
-#define ARGS_SAMPLING(rate)                                                                        \
-	{NULL, 0, NULL, 0, "Sampling:", 3},                                                        \
-	{"event", 'e', "EVENT", 0, "in perf's spelling (cycles, or cpu-clock without a PMU)", 3},  \
-	{"freq", 'F', "HZ", 0, "samples per second and CPU (" rate ")", 3},                        \
-	{"count", 'c', "PERIOD", 0, "one sample every so many events instead", 3},                 \
-	{"max-stack", OPTS_MAX_STACK, "N", 0, "deepest stack in frames (127)", 3},                 \
-	{"call-graph", OPTS_CALL_GRAPH, "HOW", 0,                                                  \
-	 "how user stacks are walked: auto (default: by .eh_frame, by frame pointers where there " \
-	 "is none), fp, dwarf (by .eh_frame alone), none",                                         \
-	 3},                                                                                       \
-	{"unwind-memory", OPTS_UNWIND_MEMORY, "SIZE", 0, "unwind tables of at most SIZE (256M)", 3}
+static struct argp_option *add_row(struct argp_option *to, const struct option_row *row,
+				   const struct option_use *use)
+{
+	*to++ = (struct argp_option){
+		.name = row->name,
+		.key = row->key,
+		.arg = use->arg,
+		.flags = use->help ? 0 : OPTION_HIDDEN,
+		.doc = use->help,
+		.group = row->group,
+	};
+	if (row->alias)
+		*to++ = (struct argp_option){
+			.name = row->alias,
+			.key = row->key,
+			.flags = OPTION_ALIAS,
+			.group = row->group,
+		};
+	return to;
+}
 
-#define ARGS_OUTPUT                                                                                \
-	{"user", 'U', NULL, 0, "show user frames only", 4},                                        \
-	{"kernel", 'K', NULL, 0, "show kernel frames only", 4},                                    \
-	{"delimited", 'd', NULL, 0, "a - frame between user and kernel frames", 4},                \
-	{"weight", OPTS_WEIGHT, NULL, 0, "count periods instead of samples", 4},                   \
-	{"inline", OPTS_INLINE, NULL, 0, "inlined functions as frames, NAME_[i] (by DWARF)", 4},    \
-	{"lines", OPTS_LINES, NULL, 0, "NAME:FILE:LINE for user frames (by DWARF)", 4},            \
-	{"no-demangle", OPTS_NO_DEMANGLE, NULL, 0, "C++, Rust and D names as the linker's", 4},    \
-	{"short-names", OPTS_SHORT_NAMES, NULL, 0, "C++ and D names without parameters", 4},       \
-	{"samples", OPTS_SAMPLES, "FILE", 0, "every kept sample as a line of JSON", 4},            \
-	{"summary", OPTS_SUMMARY, "FILE", 0, "the accounting as JSON", 4},                         \
-	{"ready-fd", OPTS_READY_FD, "FD", 0, "write a line to FD when sampling runs", 4},          \
-	{"quiet", 'q', NULL, 0, "only errors on stderr", 4},                                       \
-	{"verbose", 'v', NULL, 0, "more on stderr; twice for what libbpf says", 4},                \
-	{"folded", 'f', NULL, OPTION_HIDDEN, NULL, 4},                                             \
-	{NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1}
+static struct argp_option *add_group(struct argp_option *to, enum option_group group,
+				     unsigned int tool)
+{
+	size_t n;
+	const struct option_row *table = options_table(&n);
 
-/* For a tool with one folded output. */
-#define ARGS_COMMON                                                                                \
-	ARGS_WHO,                                                                                  \
-	ARGS_SAMPLING("99"),                                                                       \
-	{"idle", 'I', NULL, 0, "include idle CPUs", 3},                                            \
-	{"mmap-pages", 'm', "PAGES", 0, "ring size per CPU (64)", 3},                              \
-	{NULL, 0, NULL, 0, "Output:", 4},                                                          \
-	{"output", 'o', "FILE", 0, "folded stacks to FILE, - is stdout and the default", 4},       \
-	ARGS_OUTPUT
-/* clang-format on */
+	if (option_group_name(group, tool))
+		*to++ = (struct argp_option){
+			.doc = option_group_name(group, tool),
+			.group = group,
+		};
+	for (size_t i = 0; i < n; i++) {
+		const struct option_use *use = option_use(&table[i], tool);
+
+		if (use && table[i].group == group && table[i].key != OPTS_COMMAND)
+			to = add_row(to, &table[i], use);
+	}
+	return to;
+}
+
+/* Fills in table, of ARGS_MAX, for a tool (one bit of option_tools), and returns it. */
+static const struct argp_option *args_of(unsigned int tool, struct argp_option *table)
+{
+	/* --help sorts them; what an abbreviation may mean is listed in this order. */
+	static const enum option_group frames[] = {OPTION_WHO, OPTION_WHAT, OPTION_SAMPLING,
+						   OPTION_OUTPUT, OPTION_ARGP};
+	static const enum option_group folded[] = {OPTION_WHO, OPTION_SAMPLING, OPTION_OUTPUT,
+						   OPTION_ARGP, OPTION_WHAT};
+	const enum option_group *order = tool == OPTION_GLITCHREC ? frames : folded;
+	struct argp_option *to = table;
+
+	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++)
+		to = add_group(to, order[i], tool);
+	*to = (struct argp_option){};
+	return table;
+}
 
 #endif

@@ -28,26 +28,6 @@
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
 
-static const struct argp_option options[] = {
-	ARGS_COMMON,
-	{NULL, 0, NULL, 0, "Gates:", 2},
-	{"gate", 'g', "SPEC", 0,
-	 "keep what falls inside: u:PATH:FUNCTION, syscall:NAME, k:FUNCTION, or BEGIN..END of any "
-	 "two "
-	 "of u:PATH:FUNC[+OFF], ur:PATH:FUNC, U:PATH:PROVIDER:NAME, t:CATEGORY:NAME, k:FUNC, "
-	 "kr:FUNC; "
-	 "several -g are a union",
-	 2},
-	{"scope", OPTS_SCOPE, "SCOPE", 0,
-	 "for whom a gate is open: thread (default), process, cpu, system", 2},
-	{"outside", OPTS_OUTSIDE, NULL, 0, "keep what falls outside instead", 2},
-	{"start", OPTS_START, "open", 0, "open from the beginning, until the first close", 2},
-	{"max-open", OPTS_MAX_OPEN, "TIME", 0, "close what has been open for longer", 2},
-	{"unsafe-uretprobe", OPTS_UNSAFE_URETPROBE, NULL, 0,
-	 "watch returns by replacing return addresses: can break the target", 2},
-	{},
-};
-
 static const char doc[] =
 	"Profiles only while a gate is open: inside a function, a system call, a request.\v"
 	"DURATION is 10 (seconds), 500ms, 2m; without it, until Ctrl-C or the COMMAND's end.\n"
@@ -208,8 +188,9 @@ out:
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.options = options,
+	struct argp_option options[ARGS_MAX];
+	const struct argp argp = {
+		.options = args_of(OPTION_GATEDPROF, options),
 		.parser = parse,
 		.args_doc = "[DURATION] [-- COMMAND ...]",
 		.doc = doc,

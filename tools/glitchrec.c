@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "base/clock.h"
 #include "base/command.h"
 #include "base/hook.h"
 #include "base/human.h"
-#include "glitch_args.h"
 #include "kernel/frame_plan.h"
 #include "kernel/session.h"
 #include "opts/glitch_opts.h"
@@ -32,8 +32,6 @@
 #define HOOKS_AT_ONCE 4
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
-
-static const struct argp_option options[] = {ARGS_GLITCHREC, {}};
 
 static const char doc[] =
 	"Records what all CPUs do, in memory, and saves it for each frame that takes too long.\v"
@@ -275,8 +273,9 @@ out:
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.options = options,
+	struct argp_option options[ARGS_MAX];
+	const struct argp argp = {
+		.options = args_of(OPTION_GLITCHREC, options),
 		.parser = parse,
 		.args_doc = "[DURATION] [-- COMMAND ...]",
 		.doc = doc,

@@ -31,27 +31,6 @@
 
 const char *argp_program_version = TOOL " " SAMPLEGATE_VERSION;
 
-static const struct argp_option options[] = {
-	ARGS_COMMON,
-	{NULL, 0, NULL, 0, "Filter:", 2},
-	{"filter", OPTS_FILTER, "EXPR", 0,
-	 "keep samples for which this is true: of the -e before it, if there are several", 2},
-	{"explain", OPTS_EXPLAIN, NULL, 0, "print how the filter is understood, and run nothing",
-	 2},
-	{"dry-run", OPTS_EXPLAIN, NULL, OPTION_ALIAS, NULL, 2},
-	{"reorder", OPTS_REORDER, NULL, 0, "ask the cheapest terms first", 2},
-	{"object", OPTS_OBJECT, "FILE", 0,
-	 "in place of --filter: a BPF object of yours, whose handler decides", 2},
-	{"set", OPTS_SET, "NAME=VALUE", 0, "a variable of the object", 2},
-	{"gate", 'g', "SPEC", 0, "a gate that the object's handler may ask for", 2},
-	{"scope", OPTS_SCOPE, "SCOPE", 0,
-	 "for whom the gate of an `inside` is open: thread (default), process, cpu, system", 2},
-	{"emit", OPTS_EMIT, "WHAT", 0,
-	 "own: folded stacks (default); chain: the kernel's own samples to --perf-data; both", 2},
-	{"perf-data", OPTS_PERF_DATA, "FILE", 0, "a perf.data file of the kernel's own samples", 2},
-	{},
-};
-
 static const char doc[] =
 	"Profiles only samples that pass a filter, decided in the kernel when they are taken.\v"
 	"DURATION is 10 (seconds), 500ms, 2m; without it, until Ctrl-C or the COMMAND's end.\n"
@@ -275,8 +254,9 @@ static int prepare(struct opts *o, char **argv, struct failure *f)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.options = options,
+	struct argp_option options[ARGS_MAX];
+	const struct argp argp = {
+		.options = args_of(OPTION_OVERFLOWFILTER, options),
 		.parser = parse,
 		.args_doc = "[DURATION] [-- COMMAND ...]",
 		.doc = doc,

@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "base/parse.h"
+#include "opts/options.h"
 
 static const struct {
 	const char *name;
@@ -32,10 +33,9 @@ static const char *const mode_names[] = {
 void glitch_opts_init(struct glitch_opts *o)
 {
 	*o = (struct glitch_opts){
-		.mode = GLITCH_MODE_FLIGHT,
-		.max_disk_bytes = GLITCH_DEFAULT_DISK_BYTES,
 		.limit_rate = true,
 	};
+	options_init(o, true);
 	opts_init(&o->common);
 	o->common.default_freq = GLITCH_DEFAULT_FREQ;
 }
@@ -70,78 +70,6 @@ const char *glitch_mode_name(unsigned int mode)
 	return mode_names[mode & (GLITCH_MODE_FLIGHT | GLITCH_MODE_ARM)];
 }
 
-static int bad(struct failure *f, const char *option, const char *arg, int err, const char *what)
-{
-	if (err == -ENOMEM)
-		return failure_nomem(f);
-	return failure_set(f, EXIT_WRONG_USAGE, err, "%s '%s': %s%s", option, arg,
-			   err == -ERANGE ? "out of range: " : "", what);
-}
-
-/* A time above zero, or, where zero is the default, zero too. */
-static int set_time(uint64_t *to, const char *option, const char *arg, bool zero, struct failure *f)
-{
-	uint64_t ns = 0;
-	int err;
-
-	if (zero && !strcmp(arg, "0"))
-		err = 0;
-	else
-		err = parse_duration_ns(arg, &ns);
-	if (err)
-		return bad(f, option, arg, err,
-			   zero ? "a time, as 5ms, 1.5s or 0"
-				: "a time, as 16ms, 1.5s or 2m, above zero");
-	*to = ns;
-	return 0;
-}
-
-static int set_size(uint64_t *to, const char *option, const char *arg, uint64_t min, uint64_t max,
-		    const char *what, struct failure *f)
-{
-	uint64_t bytes = 0;
-	int err = parse_size_bytes(arg, &bytes);
-
-	if (!err && (bytes < min || bytes > max))
-		err = -ERANGE;
-	if (err)
-		return bad(f, option, arg, err, what);
-	*to = bytes;
-	return 0;
-}
-
-/* Takes the place of the rate. */
-static int set_interval(struct glitch_opts *o, const char *arg, struct failure *f)
-{
-	int err = set_time(&o->min_interval_ns, "--min-interval", arg, true, f);
-
-	if (!err)
-		o->limit_rate = false;
-	return err;
-}
-
-static int set_disk(struct glitch_opts *o, const char *arg, struct failure *f)
-{
-	if (!strcmp(arg, "0")) {
-		o->max_disk_bytes = 0;
-		return 0;
-	}
-	return set_size(&o->max_disk_bytes, "--max-disk", arg, GLITCH_MIN_DISK_BYTES, INT64_MAX,
-			"bytes, as 512K, 64M or 2G, at least 4K, or 0 for no limit", f);
-}
-
-static int set_threshold(struct glitch_opts *o, const char *arg, struct failure *f)
-{
-	uint64_t ns = 0;
-	int err = set_time(&ns, "--threshold", arg, false, f);
-
-	if (!err && ns < GLITCH_MIN_THRESHOLD_NS)
-		return bad(f, "--threshold", arg, -ERANGE,
-			   "at least 10us: below that the probes themselves are what is measured");
-	o->threshold_ns = err ? o->threshold_ns : ns;
-	return err;
-}
-
 static int set_deadline(struct glitch_opts *o, const char *arg, struct failure *f)
 {
 	struct gate_spec spec = {};
@@ -149,7 +77,7 @@ static int set_deadline(struct glitch_opts *o, const char *arg, struct failure *
 	int err;
 
 	if (o->has_deadline)
-		return bad(f, "--deadline", arg, -EINVAL, "there is one already");
+		return option_bad("--deadline", arg, -EINVAL, "there is one already", f);
 	err = gate_spec_parse_point(arg, &spec, why, sizeof(why));
 	if (err == -ENOMEM)
 		return failure_nomem(f);
@@ -163,7 +91,7 @@ static int set_deadline(struct glitch_opts *o, const char *arg, struct failure *
 static int set_key(struct glitch_opts *o, const char *arg, struct failure *f)
 {
 	if (o->has_key)
-		return bad(f, "--key", arg, -EINVAL, "there is one already");
+		return option_bad("--key", arg, -EINVAL, "there is one already", f);
 	for (size_t i = 0; i < N_OF(keys); i++) {
 		if (strcmp(arg, keys[i].name))
 			continue;
@@ -172,18 +100,7 @@ static int set_key(struct glitch_opts *o, const char *arg, struct failure *f)
 		o->has_key = true;
 		return 0;
 	}
-	return bad(f, "--key", arg, -EINVAL, "not one of tid, pid, global, arg0 to arg5");
-}
-
-static int set_mode(struct glitch_opts *o, const char *arg, struct failure *f)
-{
-	for (unsigned int mode = 1; mode < N_OF(mode_names); mode++) {
-		if (strcmp(arg, mode_names[mode]))
-			continue;
-		o->mode = mode;
-		return 0;
-	}
-	return bad(f, "--mode", arg, -EINVAL, "not one of flight, arm, both");
+	return option_bad("--key", arg, -EINVAL, "not one of tid, pid, global, arg0 to arg5", f);
 }
 
 static int set_exec(struct glitch_opts *o, const char *option, bool shell, const char *arg,
@@ -196,8 +113,8 @@ static int set_exec(struct glitch_opts *o, const char *option, bool shell, const
 				   "%s '%s': there is a command already; only one is run", option,
 				   arg);
 	if (!arg[strspn(arg, " \t")])
-		return bad(f, option, arg, -EINVAL,
-			   "empty: a command to run for each saved glitch");
+		return option_bad(option, arg, -EINVAL,
+				  "empty: a command to run for each saved glitch", f);
 	copy = strdup(arg);
 	if (!copy)
 		return failure_nomem(f);
@@ -206,17 +123,10 @@ static int set_exec(struct glitch_opts *o, const char *option, bool shell, const
 	return 0;
 }
 
-static int set_count(uint64_t *to, const char *option, const char *arg, struct failure *f)
-{
-	int err = parse_u64(arg, 1, INT64_MAX, to);
-
-	return err ? bad(f, option, arg, err, "how many glitches are saved at most, 1 or more") : 0;
-}
-
 static int set_object(struct glitch_opts *o, const char *arg, struct failure *f)
 {
 	if (o->object)
-		return bad(f, "--object", arg, -EINVAL, "there is one already");
+		return option_bad("--object", arg, -EINVAL, "there is one already", f);
 	o->object = strdup(arg);
 	return o->object ? 0 : failure_nomem(f);
 }
@@ -237,48 +147,30 @@ static int add_set(struct glitch_opts *o, const char *arg, struct failure *f)
 
 int glitch_opts_set(struct glitch_opts *o, int key, const char *arg, struct failure *f)
 {
+	const struct option_row *option = option_find(key);
+	int err;
+
+	if (!option || !option->glitch)
+		return opts_set(&o->common, key, arg, f);
 	switch (key) {
-	case GLITCH_OPTS_THRESHOLD:
-		return set_threshold(o, arg, f);
 	case GLITCH_OPTS_DEADLINE:
 		return set_deadline(o, arg, f);
 	case GLITCH_OPTS_KEY:
 		return set_key(o, arg, f);
-	case GLITCH_OPTS_PRE:
-		return set_time(&o->pre_ns, "--pre", arg, true, f);
-	case GLITCH_OPTS_POST:
-		return set_time(&o->post_ns, "--post", arg, true, f);
-	case GLITCH_OPTS_MODE:
-		return set_mode(o, arg, f);
-	case GLITCH_OPTS_HISTORY:
-		return set_time(&o->history_ns, "--history", arg, false, f);
-	case GLITCH_OPTS_RING_SIZE:
-		return set_size(&o->ring_bytes, "--ring-size", arg, GLITCH_MIN_RING_BYTES,
-				GLITCH_MAX_RING_BYTES,
-				"bytes for each CPU, as 512K or 4M, from 64K to 1G", f);
-	case GLITCH_OPTS_MAX_GLITCHES:
-		return set_count(&o->max_glitches, "--max-glitches", arg, f);
-	case GLITCH_OPTS_MIN_INTERVAL:
-		return set_interval(o, arg, f);
-	case GLITCH_OPTS_MAX_DISK:
-		return set_disk(o, arg, f);
 	case GLITCH_OPTS_EXEC:
 		return set_exec(o, "--exec", false, arg, f);
 	case GLITCH_OPTS_EXEC_SHELL:
 		return set_exec(o, "--exec-shell", true, arg, f);
-	case GLITCH_OPTS_DIFF:
-		o->diff = true;
-		return 0;
-	case GLITCH_OPTS_ROOT_FRAME:
-		o->root_frame = true;
-		return 0;
 	case GLITCH_OPTS_OBJECT:
 		return set_object(o, arg, f);
 	case GLITCH_OPTS_SET:
 		return add_set(o, arg, f);
 	default:
-		return opts_set(&o->common, key, arg, f);
+		err = option_set(option, o, arg, f);
 	}
+	if (!err && key == GLITCH_OPTS_MIN_INTERVAL)
+		o->limit_rate = false; /* it takes the place of the rate */
+	return err;
 }
 
 /* Why an argument can't be read there; NULL: it can. */
@@ -328,11 +220,7 @@ static int check_memory(struct glitch_opts *o, struct failure *f)
 				   "memory for it",
 				   o->history_ns ? "--history" : "--ring-size",
 				   o->common.ring_pages ? "-m" : "--ring-size");
-	if (o->history_ns && o->common.period)
-		return failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
-				   "--history is a time, and with -c nobody knows how many samples "
-				   "that is: use --ring-size");
-	return 0;
+	return options_check(OPTION_RULES_HISTORY, o, f);
 }
 
 /* What a frame is says the object: -g without points. */
@@ -368,9 +256,8 @@ int glitch_opts_finish(struct glitch_opts *o, struct failure *f)
 
 	if (!err && o->object)
 		err = finish_object(o, f);
-	else if (!err && o->n_sets)
-		err = failure_set(f, EXIT_WRONG_USAGE, -EINVAL,
-				  "--set is for variables of an --object, and there is none");
+	else if (!err)
+		err = options_check(OPTION_RULES_OBJECT, o, f);
 	if (err)
 		return err;
 	if (o->common.n_gates != 1)

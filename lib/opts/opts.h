@@ -120,6 +120,7 @@ enum opts_key {
 	OPTS_OBJECT,
 	OPTS_SET,
 	OPTS_DURATION, /* the positional argument */
+	OPTS_COMMAND,  /* behind "--": found before the options are parsed */
 };
 
 void opts_init(struct opts *o);
