@@ -48,6 +48,37 @@ only_stays()
 	leaves member 1021
 }
 
+# cxx PROGRAM FUNCTION...: what virtual functions and their like were compiled to; where they leave to the gate is shut
+cxx()
+{
+	local function n=1009
+
+	for function in "${@:2}"; do
+		objdump -d --disassemble="$function" "$1" | grep -q 'jmp ' || fail "$function has no jump"
+		gp -F 1999 -g "u:$1:$function" -- "$1" -n $n $function
+		assert_identity
+		is '.gates[0].entries' $n
+		is '.gates[0].opens' $n
+		is '.gates[0].exit_hits' $n
+		is '.gates[0].exit_stays' 0
+		assert_balanced
+		# Nearly all of the time is behind the jump; in the function itself there are its probes.
+		holds '.seen > 50 and .kept * 10 < .seen'
+		n=$((n + 4))
+	done
+}
+
+@test "C++: calls of virtual functions, of members and of a std::function as the last thing" {
+	cxx "$W/vtail" by_vtable by_member by_function
+}
+
+@test "C++: the same by clang" {
+	clang++ -O2 -Itests/workloads -o "$T/vtail" \
+		tests/workloads/vtail.cc -pthread || fail "it is not built"
+	# Its std::function returns.
+	cxx "$T/vtail" by_vtable by_member
+}
+
 @test "jumps of which nobody knows: let go after 256 hits that stay" {
 	gp -F 999 -g "u:$W/jumps:threaded" -- "$W/jumps" -n 3 -k 1000003 threaded
 	assert_identity
