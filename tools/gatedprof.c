@@ -91,7 +91,7 @@ static int finish(struct session *s, struct collect *c, const struct plan *plan,
 		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
 	no_match_reason(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
-	if (!plan->opts->quiet) {
+	if (!plan->shown.quiet) {
 		account_print_summary(stderr, &a);
 		if (session_sideband_lost(s))
 			fprintf(stderr,

@@ -79,8 +79,8 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 	err = r->chain ? chain_finish(r->chain, a.chained) : 0;
 	if (err)
 		return failure_set(f, EXIT_RUN, err, "--perf-data: cannot write to %s: %s",
-				   plan->opts->perf_data, strerror(-err));
-	if (plan->opts->emit & OPTS_EMIT_OWN)
+				   plan->asked.perf_data, strerror(-err));
+	if (plan->asked.emit & OPTS_EMIT_OWN)
 		err = collect_write(r->collect, outputs_folded(out), NULL);
 	if (!err)
 		err = collect_account(r->collect, &a, session_gates(s));
@@ -90,7 +90,7 @@ static int finish(struct session *s, struct run *r, const struct plan *plan, str
 		return failure_set(f, EXIT_RUN, err, "cannot write the stacks: %s", strerror(-err));
 	no_match_reason(&a, plan, &nothing);
 	err = outputs_commit(out, &a, NULL, nothing.exit_code, f);
-	if (!plan->opts->quiet)
+	if (!plan->shown.quiet)
 		account_print_summary(stderr, &a);
 	if (err || !nothing.exit_code)
 		return err;
@@ -112,7 +112,7 @@ static int make(struct run *r, const struct plan *plan, const struct outputs *ou
 		err = chain_new(plan, (const char *const *)argv, argc, outputs_perf_data(out),
 				&r->chain);
 	if (err)
-		return failure_set(f, EXIT_RUN, err, "--perf-data %s: %s", plan->opts->perf_data,
+		return failure_set(f, EXIT_RUN, err, "--perf-data %s: %s", plan->asked.perf_data,
 				   err == -ESPIPE ? "a file is needed, not a pipe"
 						  : strerror(-err));
 	if (collect_new(plan, outputs_samples(out), &r->collect) ||

@@ -202,10 +202,10 @@ static int fill_maps(struct attach *a, struct failure *f)
 			err = put(a, v->map, (const char *)v->keys + j * v->key_bytes,
 				  (const char *)v->values + j * v->value_bytes);
 	}
-	for (size_t i = 0; i < p->opts->n_tids && !err; i++)
-		err = put(a, "targets", &p->opts->tids[i], &thread);
-	for (size_t i = 0; i < p->opts->n_pids && !err; i++) {
-		uint32_t pid = p->opts->pids[i];
+	for (size_t i = 0; i < p->asked.n_tids && !err; i++)
+		err = put(a, "targets", &p->asked.tids[i], &thread);
+	for (size_t i = 0; i < p->asked.n_pids && !err; i++) {
+		uint32_t pid = p->asked.pids[i];
 		uint8_t old = 0;
 
 		/* A process and the main thread of one can both be named. */
@@ -224,7 +224,7 @@ static int fill_maps(struct attach *a, struct failure *f)
 					   p->cgroup_path, strerror(errno));
 		err = put(a, "target_cgroup", &zero, &a->cgroup_fd);
 		if (err)
-			return failure_set(f, EXIT_RUN, err, "-G %s: %s", p->opts->cgroup,
+			return failure_set(f, EXIT_RUN, err, "-G %s: %s", p->asked.cgroup,
 					   strerror(-err));
 	}
 	return 0;

@@ -37,8 +37,8 @@ struct overflow_config attach_filter_config(const struct plan *plan, size_t even
 
 	return (struct overflow_config){
 		.has_filter = fs->events[event].expr != NULL,
-		.emit_own = !!(plan->opts->emit & OPTS_EMIT_OWN),
-		.emit_chain = !!(plan->opts->emit & OPTS_EMIT_CHAIN),
+		.emit_own = !!(plan->asked.emit & OPTS_EMIT_OWN),
+		.emit_chain = !!(plan->asked.emit & OPTS_EMIT_CHAIN),
 		.has_stack = fs->has_stack,
 		.has_tables = fs->has_tables,
 		.use_cast = fs->use_cast,

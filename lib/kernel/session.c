@@ -132,8 +132,8 @@ static bool is_sampled(const struct session *s, uint32_t cpu)
 {
 	if (s->plan->all_cpus)
 		return true;
-	for (size_t i = 0; i < s->plan->opts->n_cpus; i++)
-		if (s->plan->opts->cpus[i] == cpu)
+	for (size_t i = 0; i < s->plan->asked.n_cpus; i++)
+		if (s->plan->asked.cpus[i] == cpu)
 			return true;
 	return false;
 }

@@ -30,7 +30,7 @@ struct unwind_maps {
 
 static uint32_t max_chunks(const struct plan *plan)
 {
-	uint64_t n = plan->opts->unwind_bytes / CHUNK_BYTES;
+	uint64_t n = plan->asked.unwind_bytes / CHUNK_BYTES;
 
 	return n ? (uint32_t)n : 1;
 }

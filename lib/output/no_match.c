@@ -53,7 +53,7 @@ int no_match_reason(const struct account *a, const struct plan *plan, struct fai
 				   "none of the samples fell outside of the gate");
 	if (!a->n_gates)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA, "no sample was kept");
-	if (!opens && !plan->opts->start_open)
+	if (!opens && !plan->config.start_open)
 		return failure_set(f, EXIT_NO_MATCH, -ENODATA,
 				   "the gate never opened: nobody entered it while it was watched");
 	if (!opens)

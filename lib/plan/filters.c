@@ -356,11 +356,11 @@ static void apply_chain(const struct filters *fs, struct plan *plan)
 		attr->sample_type |= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD |
 				     PERF_SAMPLE_CALLCHAIN;
 		/* Our walk is a copy of it: a term about stacks needs both parts. */
-		attr->exclude_callchain_user = plan->opts->kernel_only && !fs->has_stack;
-		attr->exclude_callchain_kernel = plan->opts->user_only && !fs->has_stack;
+		attr->exclude_callchain_user = plan->shown.kernel_only && !fs->has_stack;
+		attr->exclude_callchain_kernel = plan->shown.user_only && !fs->has_stack;
 		/* Of both parts together, other than ours. */
-		if (plan->opts->max_stack < plan->host->max_stack)
-			attr->sample_max_stack = plan->opts->max_stack;
+		if (plan->asked.max_stack < plan->host->max_stack)
+			attr->sample_max_stack = plan->asked.max_stack;
 	}
 }
 
@@ -386,12 +386,12 @@ int filters_apply(struct filters *fs, struct plan *plan, struct failure *f)
 	plan->record_bytes = sample_room_bytes(c->gate_words + OVERFLOW_VERDICT_WORDS,
 					       c->kernel_frames, c->user_frames);
 	/* samplegate_emit() uses the same scratch space. */
-	if (plan->opts->object &&
+	if (plan->asked.object &&
 	    plan->record_bytes < sizeof(struct sample_record) + SAMPLE_MAX_BYTES)
 		plan->record_bytes = sizeof(struct sample_record) + SAMPLE_MAX_BYTES;
-	if (plan->opts->emit & OPTS_EMIT_CHAIN)
+	if (plan->asked.emit & OPTS_EMIT_CHAIN)
 		apply_chain(fs, plan);
-	fs->kernel_time = (plan->opts->emit & OPTS_EMIT_CHAIN) && plan->host->has_sample_data;
+	fs->kernel_time = (plan->asked.emit & OPTS_EMIT_CHAIN) && plan->host->has_sample_data;
 	fs->use_cast =
 		fs->kernel_time || (plan->host->has_sample_data &&
 				    (fs->needs & (FILTER_NEED_SAMPLE_DATA | FILTER_NEED_ADDR)));

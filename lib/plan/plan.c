@@ -61,9 +61,9 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /* The processes of all named pids and tids, each once. */
-static int plan_targets(struct plan *p, plan_tgid_fn tgid_of, struct failure *f)
+static int plan_targets(struct plan *p, const struct opts *o, plan_tgid_fn tgid_of,
+			struct failure *f)
 {
-	const struct opts *o = p->opts;
 	size_t n = 0, unique = 0;
 	uint32_t tgid;
 
@@ -115,9 +115,8 @@ static int plan_targets(struct plan *p, plan_tgid_fn tgid_of, struct failure *f)
 	return 0;
 }
 
-static int plan_cpus(struct plan *p, struct failure *f)
+static int plan_cpus(struct plan *p, const struct opts *o, struct failure *f)
 {
-	const struct opts *o = p->opts;
 	const struct host *h = p->host;
 	const uint32_t *want = o->n_cpus ? o->cpus : h->online;
 	size_t n_want = o->n_cpus ? o->n_cpus : h->n_online, skipped = 0;
@@ -188,9 +187,9 @@ static void set_modes(struct plan_event *e)
 }
 
 /* text NULL: the default event. */
-static int plan_event(struct plan *p, const char *text, struct plan_event *e, struct failure *f)
+static int plan_event(struct plan *p, const struct opts *o, const char *text, struct plan_event *e,
+		      struct failure *f)
 {
-	const struct opts *o = p->opts;
 	uint64_t freq = o->freq, period = o->period;
 	char why[1024];
 	int err;
@@ -259,9 +258,8 @@ static int plan_event(struct plan *p, const char *text, struct plan_event *e, st
 	return add_text(p, e) ? failure_nomem(f) : 0;
 }
 
-static int plan_events(struct plan *p, struct failure *f)
+static int plan_events(struct plan *p, const struct opts *o, struct failure *f)
 {
-	const struct opts *o = p->opts;
 	size_t n = o->many_events && o->n_events ? o->n_events : 1;
 
 	p->events = calloc(n, sizeof(*p->events));
@@ -272,7 +270,7 @@ static int plan_events(struct plan *p, struct failure *f)
 		int err;
 
 		p->n_events++;
-		err = plan_event(p, text, &p->events[i], f);
+		err = plan_event(p, o, text, &p->events[i], f);
 		if (err)
 			return err;
 	}
@@ -281,7 +279,7 @@ static int plan_events(struct plan *p, struct failure *f)
 
 int plan_where(const struct plan *p, struct gates_where *where, char **command, struct failure *f)
 {
-	const struct opts *o = p->opts;
+	const struct plan_asked *o = &p->asked;
 	int err;
 
 	*command = NULL;
@@ -290,7 +288,7 @@ int plan_where(const struct plan *p, struct gates_where *where, char **command, 
 		.pids = p->target_pids,
 		.n_pids = p->n_target_pids,
 		.unsafe_uretprobe = o->unsafe_uretprobe,
-		.start_open = o->start_open,
+		.start_open = p->config.start_open,
 		.force = o->force,
 	};
 	if (!o->command)
@@ -304,7 +302,7 @@ int plan_where(const struct plan *p, struct gates_where *where, char **command, 
 }
 
 /* Threads are what is inside: there is no scope for goroutines. */
-static void note_go(struct plan *p)
+static void note_go(struct plan *p, const struct opts *o)
 {
 	const struct gate_plan *first = NULL;
 	size_t n = 0;
@@ -312,7 +310,7 @@ static void note_go(struct plan *p)
 	for (size_t i = 0; i < p->n_gates; i++) {
 		const struct gate_plan *g = &p->gates[i];
 
-		if (!g->go || (p->opts->any_thread && g->opt->spec.pair))
+		if (!g->go || (o->any_thread && g->opt->spec.pair))
 			continue;
 		first = first ? first : g;
 		n++;
@@ -328,9 +326,8 @@ static void note_go(struct plan *p)
 		n > 1 ? "are" : "is");
 }
 
-static int plan_gates(struct plan *p, struct failure *f)
+static int plan_gates(struct plan *p, const struct opts *o, struct failure *f)
 {
-	const struct opts *o = p->opts;
 	bool written = o->unsafe_uretprobe, user = false;
 	struct gates_where where;
 	char *command;
@@ -367,7 +364,7 @@ static int plan_gates(struct plan *p, struct failure *f)
 			}
 		}
 	}
-	note_go(p);
+	note_go(p, o);
 	if (written)
 		sb_adds(&p->notes,
 			"warning: a uretprobe replaces return addresses in the target: programs "
@@ -410,9 +407,8 @@ static bool are_hidden(uint32_t pid)
 	return fd < 0 && errno == EACCES;
 }
 
-static void plan_sizes(struct plan *p)
+static void plan_sizes(struct plan *p, const struct opts *o)
 {
-	const struct opts *o = p->opts;
 	struct sampling_config *c = &p->config;
 	bool process = false, wide = false;
 	uint64_t page = sysconf(_SC_PAGESIZE);
@@ -424,7 +420,6 @@ static void plan_sizes(struct plan *p)
 		wide |= p->gates[i].info.scope != GATE_SCOPE_THREAD;
 	}
 	c->n_gates = n;
-	c->start_open = o->start_open;
 	c->only_threads = !wide && !o->start_open;
 	c->gate_words = (n + 63) / 64;
 	c->n_cpus = p->host->n_possible;
@@ -467,25 +462,64 @@ static void plan_sizes(struct plan *p)
 	p->sideband_bytes = SIDEBAND_PAGES * page;
 }
 
+static struct plan_asked asked_of(const struct opts *o)
+{
+	return (struct plan_asked){
+		.cpus = o->cpus,
+		.pids = o->pids,
+		.tids = o->tids,
+		.n_cpus = o->n_cpus,
+		.n_pids = o->n_pids,
+		.n_tids = o->n_tids,
+		.cgroup = o->cgroup,
+		.command = o->command,
+		.perf_data = o->perf_data,
+		.emit = o->emit,
+		.call_graph = o->call_graph,
+		.max_stack = o->max_stack,
+		.unwind_bytes = o->unwind_bytes,
+		.force = o->force,
+		.unsafe_uretprobe = o->unsafe_uretprobe,
+		.object = o->object,
+	};
+}
+
+static struct plan_shown shown_of(const struct opts *o)
+{
+	return (struct plan_shown){
+		.user_only = o->user_only,
+		.kernel_only = o->kernel_only,
+		.delimiter = o->delimiter,
+		.weight = o->weight,
+		.no_demangle = o->no_demangle,
+		.short_names = o->short_names,
+		.inline_frames = o->inline_frames,
+		.lines = o->lines,
+		.quiet = o->quiet,
+		.verbose = o->verbose,
+	};
+}
+
 int plan_make(const struct opts *opts, const struct host *host, plan_tgid_fn tgid,
 	      struct plan *plan, struct failure *f)
 {
-	struct plan p = {.opts = opts, .host = host};
+	struct plan p = {.asked = asked_of(opts), .shown = shown_of(opts), .host = host};
 	int err;
 
+	p.config.start_open = opts->start_open;
 	sb_init(&p.notes);
-	err = plan_events(&p, f);
+	err = plan_events(&p, opts, f);
 	if (!err)
-		err = plan_targets(&p, tgid, f);
+		err = plan_targets(&p, opts, tgid, f);
 	if (!err)
-		err = plan_cpus(&p, f);
+		err = plan_cpus(&p, opts, f);
 	if (!err)
-		err = plan_gates(&p, f);
+		err = plan_gates(&p, opts, f);
 	if (err) {
 		plan_release(&p);
 		return err;
 	}
-	plan_sizes(&p);
+	plan_sizes(&p, opts);
 	*plan = p;
 	return 0;
 }

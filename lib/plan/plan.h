@@ -30,8 +30,33 @@ struct plan_event {
 	bool exclude_user, exclude_kernel;
 };
 
+/* How stacks are shown, and what is said. */
+struct plan_shown {
+	bool user_only, kernel_only;
+	bool delimiter, weight;
+	bool no_demangle, short_names, inline_frames, lines;
+	bool quiet;
+	unsigned int verbose;
+};
+
+/* Of the options, what later stages go by. Lists and texts are the options' own. */
+struct plan_asked {
+	const uint32_t *cpus, *pids, *tids; /* -C, -p, -t */
+	size_t n_cpus, n_pids, n_tids;
+	const char *cgroup;   /* as it was typed; NULL: none */
+	char *const *command; /* NULL: none */
+	const char *perf_data;
+	unsigned int emit; /* OPTS_EMIT_* */
+	enum opts_call_graph call_graph;
+	uint32_t max_stack;
+	uint64_t unwind_bytes;
+	bool force, unsafe_uretprobe, object;
+};
+
+/* It is final: nobody asks the options any more. */
 struct plan {
-	const struct opts *opts;
+	struct plan_asked asked;
+	struct plan_shown shown;
 	const struct host *host;
 
 	struct plan_event *events; /* at least one */
@@ -76,8 +101,8 @@ typedef int (*plan_tgid_fn)(uint32_t tid, uint32_t *tgid);
 int plan_tgid(uint32_t tid, uint32_t *tgid);
 
 /*
- * opts and host must outlive the plan. Checks targets, event, rate and gates; *f says what is
- * wrong.
+ * opts, whose lists and texts it refers to, and host must outlive the plan. Checks targets, event,
+ * rate and gates; *f says what is wrong.
  */
 int plan_make(const struct opts *opts, const struct host *host, plan_tgid_fn tgid,
 	      struct plan *plan, struct failure *f);

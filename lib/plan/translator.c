@@ -342,7 +342,7 @@ int translator_refuse_plan(const struct plan *plan, const char *procfs, const st
 {
 	struct translator_ask ask = {
 		.procfs = procfs,
-		.command = plan->opts->command,
+		.command = plan->asked.command,
 		.pids = plan->attach_to_targets ? plan->target_pids : NULL,
 		.n_pids = plan->attach_to_targets ? plan->n_target_pids : 0,
 		.procs = plan->attach_to_targets || everyone ? procs : NULL,
@@ -351,7 +351,7 @@ int translator_refuse_plan(const struct plan *plan, const char *procfs, const st
 	size_t n = 0;
 	int err;
 
-	if (plan->opts->force)
+	if (plan->asked.force)
 		return 0;
 	for (size_t i = 0; i < plan->n_gates; i++)
 		n += plan->gates[i].n_probes;

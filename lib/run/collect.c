@@ -60,10 +60,10 @@ int collect_new(const struct plan *plan, FILE *samples, struct collect **out)
 {
 	struct collect *c = calloc(1, sizeof(*c));
 	struct symbolize_opts names = {
-		.no_demangle = plan->opts->no_demangle,
-		.short_names = plan->opts->short_names,
-		.inline_frames = plan->opts->inline_frames,
-		.lines = plan->opts->lines,
+		.no_demangle = plan->shown.no_demangle,
+		.short_names = plan->shown.short_names,
+		.inline_frames = plan->shown.inline_frames,
+		.lines = plan->shown.lines,
 	};
 
 	if (!c)
@@ -130,7 +130,7 @@ static void see_mapping(uint32_t pid, const struct ring_mmap *mm, void *arg)
 int collect_scan(struct collect *c, const char *procfs, uint64_t time_ns, struct failure *f)
 {
 	const struct plan *p = c->plan;
-	bool everyone = !p->opts->command && !p->n_target_pids;
+	bool everyone = !p->asked.command && !p->n_target_pids;
 	int err = 0;
 
 	proctab_watch(c->procs, see_mapping, c);
@@ -214,7 +214,7 @@ static struct stack_frame user_frame(struct collect *c, const struct ring_event 
 /* Not worth a word where one frame is all that was asked for. */
 static bool is_cut(const struct collect *c, bool full)
 {
-	return full && c->plan->opts->call_graph != OPTS_CALL_GRAPH_NONE;
+	return full && c->plan->asked.call_graph != OPTS_CALL_GRAPH_NONE;
 }
 
 /* What of the walk is to be believed. */
@@ -275,7 +275,7 @@ static size_t user_frames(struct collect *c, const struct ring_event *ev, struct
 	}
 	if (!n && (r->flags & SAMPLE_F_USER_FAIL))
 		out[used++] = special(AGG_USER_STACK_FAILED);
-	else if (!n && !(r->flags & SAMPLE_F_KTHREAD) && !c->plan->opts->kernel_only)
+	else if (!n && !(r->flags & SAMPLE_F_KTHREAD) && !c->plan->shown.kernel_only)
 		out[used++] = special(AGG_NO_USER_STACK);
 	if (cut) {
 		out[used++] = special(AGG_USER_CUT);
@@ -675,7 +675,7 @@ size_t collect_stack(struct collect *c, const struct ring_event *ev, const char 
 
 int collect_write(struct collect *c, FILE *f, struct folded_totals *totals)
 {
-	const struct opts *o = c->plan->opts;
+	const struct plan_shown *o = &c->plan->shown;
 	struct folded_opts opts = {
 		.weight = o->weight,
 		.delimiter = o->delimiter,
@@ -784,7 +784,7 @@ static void account_unwinding(struct collect *c, struct account *a)
 	w->rows = n.rows;
 	w->bytes = n.usage.bytes;
 	w->shared = n.usage.shared;
-	w->verbose = c->plan->opts->verbose;
+	w->verbose = c->plan->shown.verbose;
 	a->unwind = w;
 }
 
@@ -807,7 +807,7 @@ int collect_account(struct collect *c, struct account *a, struct account_gate *g
 	a->broken_module = worst ? worst->path : NULL;
 	a->ring_oversized += c->oversized;
 	a->weight = c->weight;
-	a->weighted = c->plan->opts->weight;
+	a->weighted = c->plan->shown.weight;
 	a->unsymbolized = c->missing;
 	a->n_unsymbolized = c->n_missing;
 	for (size_t i = 0; gates && i < c->plan->n_gates; i++)

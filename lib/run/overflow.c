@@ -201,7 +201,7 @@ static int on_sample(struct overflow *o, const struct ring_event *ev)
 			return reject(o, ev);
 		}
 	}
-	return o->plan->opts->emit & OPTS_EMIT_OWN ? collect_event(o->collect, ev) : 0;
+	return o->plan->asked.emit & OPTS_EMIT_OWN ? collect_event(o->collect, ev) : 0;
 }
 
 static int on_event(const struct ring_event *ev, void *arg)

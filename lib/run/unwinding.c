@@ -23,7 +23,7 @@ static int expect(const struct plan *plan, struct unwinder *u, uint32_t pid)
 	int err;
 
 	/* If there is none, running it is going to say so. */
-	if (whichfile_command(plan->opts->command[0], &path))
+	if (whichfile_command(plan->asked.command[0], &path))
 		return 0;
 	err = unwinder_expect(u, pid, path);
 	free(path);
@@ -39,7 +39,7 @@ int unwinding_begin(const struct plan *plan, struct bpf_object *obj, struct coll
 		.drop = unwind_maps_drop,
 		.procs = collect_processes(c),
 		.files = collect_files(c),
-		.frame_pointers = plan->opts->call_graph == OPTS_CALL_GRAPH_AUTO,
+		.frame_pointers = plan->asked.call_graph == OPTS_CALL_GRAPH_AUTO,
 		.everyone = plan->samples_everyone,
 		.pids = plan->target_pids,
 		.n_pids = plan->n_target_pids,

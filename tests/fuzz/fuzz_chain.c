@@ -110,9 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			 .sample_id_all = 1,
 			 .use_clockid = 1},
 	};
-	struct opts opts = {};
 	struct filters filters = {.kernel_time = size & 1};
-	struct plan plan = {.opts = &opts, .events = &event, .n_events = 1, .filters = &filters};
+	struct plan plan = {.events = &event, .n_events = 1, .filters = &filters};
 	struct chain_counts n;
 	struct run r = {};
 	char *file = NULL;

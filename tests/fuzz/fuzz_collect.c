@@ -44,9 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char function[] = "main";
 	struct gate_plan gates[2] = {{.info.flags = GATE_F_URETPROBE, .function = function}};
-	struct opts o = {};
 	struct plan plan = {
-		.opts = &o,
 		.gates = gates,
 		.n_gates = 2,
 		.config = {.n_gates = 2, .kernel_frames = 5, .user_frames = 5},

@@ -30,7 +30,6 @@ struct sample {
 struct fixture {
 	struct plan_event event;
 	struct filters filters;
-	struct opts opts;
 	struct plan plan;
 	FILE *f;
 	struct chain *c;
@@ -48,8 +47,7 @@ static void begin(struct fixture *x, bool same_time)
 		.use_clockid = 1,
 	};
 	x->filters.kernel_time = same_time;
-	x->plan = (struct plan){
-		.opts = &x->opts, .events = &x->event, .n_events = 1, .filters = &x->filters};
+	x->plan = (struct plan){.events = &x->event, .n_events = 1, .filters = &x->filters};
 	x->f = tmpfile();
 	assert_non_null(x->f);
 	assert_int_equal(chain_new(&x->plan, argv, 2, x->f, &x->c), 0);

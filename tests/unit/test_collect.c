@@ -48,7 +48,6 @@ struct shared {
 static struct shared sh;
 
 struct fixture {
-	struct opts o;
 	struct plan p;
 	struct gate_plan gates[2];
 	char function[8];
@@ -114,11 +113,9 @@ static int setup(void **state)
 	struct fixture *t = calloc(1, sizeof(*t));
 
 	assert_non_null(t);
-	opts_init(&t->o);
 	memcpy(t->function, "gated", 6);
 	t->gates[0].function = t->function;
 	t->p = (struct plan){
-		.opts = &t->o,
 		.gates = t->gates,
 		.n_gates = 2,
 		.config = {.n_gates = 2, .gate_words = 1, .kernel_frames = 5, .user_frames = 5},
@@ -264,15 +261,15 @@ static void options_of_folding(void **state)
 
 	feed(t, &k);
 	feed(t, &k);
-	t->o.weight = true;
+	t->p.shown.weight = true;
 	expect(t, "prog;leaf;vfs_read_[k] 140\n");
-	t->o.weight = false;
-	t->o.delimiter = true;
+	t->p.shown.weight = false;
+	t->p.shown.delimiter = true;
 	expect(t, "prog;leaf;-;vfs_read_[k] 2\n");
-	t->o.user_only = true;
+	t->p.shown.user_only = true;
 	expect(t, "prog;leaf 2\n");
-	t->o.user_only = false;
-	t->o.kernel_only = true;
+	t->p.shown.user_only = false;
+	t->p.shown.kernel_only = true;
 	expect(t, "prog;vfs_read_[k] 2\n");
 }
 
@@ -302,7 +299,7 @@ static void kernel_only_has_no_user_stack(void **state)
 	struct fixture *t = *state;
 	const struct tick k = {.kernel = {KERNEL + 4}, .flags = SAMPLE_F_NO_USER};
 
-	t->o.kernel_only = true;
+	t->p.shown.kernel_only = true;
 	feed(t, &k);
 	expect(t, "prog;entry_SYSCALL_64_[k] 1\n");
 }
@@ -749,7 +746,7 @@ static void accounted(void **state)
 	const struct tick k = {.period = 7, .user = {sh.leaf, 0x123}};
 	const struct tick lost = {.period = 5, .user = {VDSO}};
 
-	t->o.weight = true;
+	t->p.shown.weight = true;
 	feed(t, &k);
 	feed(t, &k);
 	map(t, PID, 100, VDSO, 0x1000, "/no/such/lib.so");
@@ -822,7 +819,7 @@ static void scanned(void **state)
 			t->p.n_target_pids = 2;
 		}
 		if (i == 2)
-			t->o.command = command;
+			t->p.asked.command = command;
 		assert_int_equal(collect_scan(t->c, procfs, 50, NULL), 0);
 		feed(t, &first);
 		feed(t, &second);

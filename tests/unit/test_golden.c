@@ -94,18 +94,15 @@ static void fold(const struct golden *g, FILE *out, struct folded_totals *totals
 {
 	static char function[] = "gated";
 	const struct symbolize_opts names = {.root = DIR "root", .kallsyms = DIR "kallsyms"};
-	struct opts o = {
-		.weight = g->weight,
-		.delimiter = g->delimiter,
-		.user_only = g->user_only,
-		.kernel_only = g->kernel_only,
-	};
 	struct gate_plan gate = {
 		.function = function,
 		.info.flags = GATE_F_FRAME | (g->uretprobe ? GATE_F_URETPROBE : 0),
 	};
 	const struct plan plan = {
-		.opts = &o,
+		.shown = {.weight = g->weight,
+			  .delimiter = g->delimiter,
+			  .user_only = g->user_only,
+			  .kernel_only = g->kernel_only},
 		.gates = &gate,
 		.n_gates = 1,
 		.config = {.n_gates = 1, .kernel_frames = 128, .user_frames = 128},

@@ -111,9 +111,9 @@ static void every_message(void **state)
 			.gates = gates,
 			.n_gates = r->n_gates,
 		};
-		struct opts o = {.start_open = r->start_open};
 		struct plan_event event = {.spec.is_clock = r->is_clock};
-		struct plan p = {.opts = &o, .events = &event, .n_events = 1};
+		struct plan p = {
+			.config.start_open = r->start_open, .events = &event, .n_events = 1};
 		struct failure f = {.exit_code = 77, .text = "untouched"};
 		int err;
 

@@ -37,7 +37,6 @@ static int setup(void **state)
 	t->host.online = t->online;
 	t->host.n_online = 2;
 	t->plan = (struct plan){
-		.opts = &t->o.common,
 		.host = &t->host,
 		.events = &t->event,
 		.n_events = 1,

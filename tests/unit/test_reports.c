@@ -65,7 +65,6 @@ static int setup(void **state)
 	t->o.mode = GLITCH_MODE_FLIGHT;
 	t->o.threshold_ns = 1000;
 	t->plan = (struct plan){
-		.opts = &t->o.common,
 		.gates = &t->gate,
 		.n_gates = 1,
 		.config = {.n_gates = 1, .gate_words = 1, .kernel_frames = 5, .user_frames = 5},
