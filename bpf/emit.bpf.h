@@ -30,7 +30,8 @@ static __always_inline struct sample_record *emit_scratch(void)
 	return bpf_map_lookup_elem(&scratch, &zero);
 }
 
-/* The current thread's, as gates name it, in the pid namespace with this inode number (0: initial).
+/*
+ * The current thread's, as gates name it, in the pid namespace with this inode number (0: initial).
  */
 static __always_inline void emit_header(struct sample_record *rec, __u32 id, __u32 process,
 					__u32 pidns_inum)

@@ -24,7 +24,8 @@ const volatile __u32 fields_event = 0; /* the element of the program's samples *
  */
 const volatile __u64 fields_per_cpu_offsets = 0;
 const volatile __u64 fields_preempt_count_at = 0;
-/* Where kallsyms has functions only: from this CPU's run queue, by their offsets in BTF; 0 if not.
+/*
+ * Where kallsyms has functions only: from this CPU's run queue, by their offsets in BTF; 0 if not.
  */
 const volatile __s64 fields_preempt_count_from_rq = 0;
 

@@ -175,7 +175,8 @@ GLOBAL_FN int frame_leave(__u64 value, __u32 space, __u32 how, __u64 now)
 	if (late) {
 		n = frame_notice();
 		if (n) {
-			/* Not asked of n again: old verifiers take it for possibly NULL each time.
+			/*
+			 * Not asked of n again: old verifiers take it for possibly NULL each time.
 			 */
 			told = 1;
 			barrier_var(told);

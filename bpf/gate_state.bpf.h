@@ -214,7 +214,8 @@ static __always_inline __u32 gate_stack_of(const struct gate_self *self, __u64 s
 		err = bpf_find_vma(btf, sp, gate_vma_found, &q, 0);
 		if (!err)
 			return sp >= q.start && top < q.end ? GATE_STACK_THREAD : GATE_STACK_OTHER;
-		/* Busy is no answer: somebody else is changing the mappings, or did a moment ago.
+		/*
+		 * Busy is no answer: somebody else is changing the mappings, or did a moment ago.
 		 */
 		if (err != -EBUSY)
 			return GATE_STACK_OTHER;

@@ -24,7 +24,8 @@ struct {
 	__type(value, struct gate_range);
 } gate_ranges SEC(".maps");
 
-/* The barriers keep the compiler from choosing an address of the context first, and loading then.
+/*
+ * The barriers keep the compiler from choosing an address of the context first, and loading then.
  */
 static __always_inline __u64 gate_reg(const struct pt_regs *ctx, __u8 reg)
 {

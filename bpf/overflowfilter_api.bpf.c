@@ -31,7 +31,8 @@ const volatile struct overflow_config ocfg = {};
 /* overflow_state.kept */
 enum { KEPT_NOT, KEPT, KEPT_LOST };
 
-/* What is inlined into users' programs: old verifiers take no context from one function to another.
+/*
+ * What is inlined into users' programs: old verifiers take no context from one function to another.
  */
 __hidden int samplegate_enter(struct bpf_perf_event_data *ctx)
 {

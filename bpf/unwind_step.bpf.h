@@ -2,7 +2,8 @@
 #ifndef SAMPLEGATE_UNWIND_STEP_BPF_H
 #define SAMPLEGATE_UNWIND_STEP_BPF_H
 
-/* From one frame to its caller: by a rule, by frame pointers, or by what stands in place of code.
+/*
+ * From one frame to its caller: by a rule, by frame pointers, or by what stands in place of code.
  */
 
 #include "unwind_state.bpf.h"

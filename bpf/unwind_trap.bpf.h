@@ -26,7 +26,8 @@ struct unwind_probe_code {
 	__u64 words[3];
 };
 
-/* The bytes that it drops beyond its return address; or, if this is not such a page, one of these.
+/*
+ * The bytes that it drops beyond its return address; or, if this is not such a page, one of these.
  */
 #define UNWIND_PROBE_OTHER	(-1)
 #define UNWIND_PROBE_UNREADABLE (-2)
@@ -167,7 +168,8 @@ GLOBAL_FN int unwind_in_register(__u32 caller, __u64 word)
 	return 0;
 }
 
-/* The register that the rule `to` has at the stack pointer, and `from` has not; 0 if there is none.
+/*
+ * The register that the rule `to` has at the stack pointer, and `from` has not; 0 if there is none.
  */
 GLOBAL_FN __u32 unwind_saved_there(__u32 caller, __u32 from, __u32 to, __u64 cfa)
 {

@@ -51,7 +51,8 @@ struct sampling_config {
 	__u32 event;	    /* of a program that samples: the number of its event */
 	__u32 stack_skip;   /* 1: the event asks for callchains, which begin with a mark */
 	struct gate_info info;
-	/* The kernel's code that a user's breakpoint enters it by; 0: not known. End is exclusive.
+	/*
+	 * The kernel's code that a user's breakpoint enters it by; 0: not known. End is exclusive.
 	 */
 	__u64 breakpoint_entry, breakpoint_entry_end;
 };

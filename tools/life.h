@@ -2,7 +2,8 @@
 #ifndef SAMPLEGATE_LIFE_H
 #define SAMPLEGATE_LIFE_H
 
-/* What a tool does while its session runs, where that only collects. As tool.h, which it includes.
+/*
+ * What a tool does while its session runs, where that only collects. As tool.h, which it includes.
  */
 
 #include <unistd.h>

@@ -111,7 +111,8 @@ static int hear(const struct command *c)
 	return n == sizeof(err) ? err : 0;
 }
 
-/* Waits for the stop behind exec, and lets it go on from there. Its end is left for others to see.
+/*
+ * Waits for the stop behind exec, and lets it go on from there. Its end is left for others to see.
  */
 static void at_stop(pid_t pid, void (*at_exec)(pid_t pid, void *arg), void *arg)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#define _GNU_SOURCE 1
 #include "base/outfile.h"
 
 #include <errno.h>

@@ -41,7 +41,8 @@ void table_release(struct table *t); /* its memory: an empty table remains */
 /* Of so many bytes, for this table. */
 uint32_t table_hash(const struct table *t, const void *bytes, size_t n);
 
-/* The same for keys of several parts: siphash_word() for each number, siphash_end() with the bytes.
+/*
+ * The same for keys of several parts: siphash_word() for each number, siphash_end() with the bytes.
  */
 static inline struct siphash table_hasher(const struct table *t)
 {

@@ -20,7 +20,8 @@ const char *filter_glob_check(const char *glob);
 /* How many bytes a match has at least: all elements but stars. The glob must have been checked. */
 size_t filter_glob_least(const char *glob);
 
-/* For comm. The glob must have been checked, and match no more than FILTER_COMM_BYTES - 1 at least.
+/*
+ * For comm. The glob must have been checked, and match no more than FILTER_COMM_BYTES - 1 at least.
  */
 void filter_glob_compile(const char *glob, struct filter_glob *out);
 

@@ -21,7 +21,8 @@
 #include "kernel/unwind_maps.h"
 #include "kernel/verifier.h"
 
-/* As much as all kernels take; only pages that are written cost memory, when a program is refused.
+/*
+ * As much as all kernels take; only pages that are written cost memory, when a program is refused.
  */
 #define LOG_BYTES ((size_t)UINT32_MAX >> 8)
 

@@ -23,7 +23,8 @@
 /* For some thousand notices of glitches that the reader has not taken yet. */
 #define NOTICE_BYTES (2u << 20)
 
-/* Ends of a user function are found with its entry; all other natural ends are pairs of a thread.
+/*
+ * Ends of a user function are found with its entry; all other natural ends are pairs of a thread.
  */
 static bool is_natural(const struct gate_spec *spec)
 {

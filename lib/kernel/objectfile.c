@@ -128,8 +128,8 @@ static int check_symbols(const struct objectfile *o, const struct bpfelf *user,
 	}
 	if (o->opts.kind == OBJECTFILE_HANDLER && !bpfelf_find(user, HANDLER_ENTRY, false))
 		return refuse(o, -EINVAL, f,
-			      "it has no handler: SEC(\"perf_event\") int "
-			      "SAMPLEGATE_HANDLER(name, ctx), of samplegate.bpf.h");
+			      "it has no handler: SEC(\"perf_event\") "
+			      "int SAMPLEGATE_HANDLER(name, ctx), of samplegate.bpf.h");
 	return 0;
 }
 
@@ -152,8 +152,8 @@ static int check_file(const struct objectfile *o, struct bytes user, struct byte
 			     "it has no licence: char LICENSE[] SEC(\"license\") = \"GPL\";");
 	else if (!bpfelf_is_gpl(theirs.license))
 		err = failure_set(f, EXIT_RUN, -EINVAL,
-				  "--object %s: its licence is \"%s\", and only \"GPL\", \"Dual "
-				  "BSD/GPL\" and the like may call what samples need",
+				  "--object %s: its licence is \"%s\", and only \"GPL\", "
+				  "\"Dual BSD/GPL\" and the like may call what samples need",
 				  o->path, theirs.license);
 	else if (bpfelf_read(api.data, api.n, &mine, why))
 		err = failure_set(f, EXIT_RUN, -EINVAL, "%s's own object: %s", o->opts.tool, why);
@@ -505,7 +505,8 @@ static int user_point(const struct bpf_program *prog, struct gate_spec *spec)
 	return err == -ENOMEM ? err : err ? -ENOENT : 0;
 }
 
-/* What can't be found is for libbpf to say; several functions (uprobe.multi) are entries of those.
+/*
+ * What can't be found is for libbpf to say; several functions (uprobe.multi) are entries of those.
  */
 static int check_point(const struct objectfile *o, const struct bpf_program *prog,
 		       const struct gate_spec *spec, struct files *files, struct failure *f)

@@ -27,12 +27,14 @@ struct bpf_object;
 
 struct session_opts {
 	struct attach_object object;
-	/* Samples go to flight recorders of so many bytes (a power of two); 0: they are handed out.
+	/*
+	 * Samples go to flight recorders of so many bytes (a power of two); 0: they are handed out.
 	 */
 	size_t flight_bytes;
 	/* The side band is read as soon as it has something to tell; else now and then. */
 	bool prompt;
-	/* But not more often than this, however much there is; 0: as often as there is something.
+	/*
+	 * But not more often than this, however much there is; 0: as often as there is something.
 	 */
 	uint64_t rest_ns;
 	/* Gets each event, in the order of time; negative return values end the run. */
@@ -47,7 +49,8 @@ struct session_opts {
 	int (*drained)(uint64_t settled_ns, void *arg);
 	/* All events before that time have been handed out. */
 	void (*settled)(uint64_t time_ns, void *arg);
-	/* The same more often, after each round; may be NULL. Negative return values end the run.
+	/*
+	 * The same more often, after each round; may be NULL. Negative return values end the run.
 	 */
 	int (*round)(uint64_t time_ns, void *arg);
 	/*

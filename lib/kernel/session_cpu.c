@@ -127,7 +127,8 @@ static int sample_event(struct session *s, struct session_cpu *c, size_t i, stru
 		err = e->fd;
 		return session_explain_open(err, c->cpu, "sampling event", s, f);
 	}
-	/* The side band is read as records of its own kind, which end otherwise if they have an id.
+	/*
+	 * The side band is read as records of its own kind, which end otherwise if they have an id.
 	 */
 	if (s->opts.raw) {
 		err = perfev_redirect(e->fd, c->chain.fd);

@@ -115,7 +115,8 @@ static bool ends_with(const char *s, size_t len, const char *end)
 	return len >= n && !memcmp(s + len - n, end, n);
 }
 
-/* The first ':' that is not part of a "::", or NULL. A ':' that s starts with ends an empty path.
+/*
+ * The first ':' that is not part of a "::", or NULL. A ':' that s starts with ends an empty path.
  */
 static char *path_end(char *s)
 {

@@ -146,7 +146,8 @@ void account_put_count(FILE *f, uint64_t n, const char *noun);
 /* Control bytes become '?'. */
 void account_put_clean(FILE *f, const char *s);
 
-/* "TOOL: [gate GATE: ]LABEL: 3 this, 2 that" and a newline: only what is not 0, nothing if all is.
+/*
+ * "TOOL: [gate GATE: ]LABEL: 3 this, 2 that" and a newline: only what is not 0, nothing if all is.
  */
 struct account_list {
 	FILE *f;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#define _GNU_SOURCE 1
 #include "output/folded.h"
 
 #include <errno.h>

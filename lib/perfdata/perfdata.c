@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#define _GNU_SOURCE 1
 #include "perfdata/perfdata.h"
 #include "perfdata/perfdata_feature.h"
 #include "perfdata/perfdata_files.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#define _GNU_SOURCE 1
 #include "perfdata/perfdata_synth.h"
 #include "elf/elffile.h"
 #include "base/parse.h"

@@ -368,8 +368,8 @@ static int plan_gates(struct plan *p, const struct opts *o, struct failure *f)
 	if (written)
 		sb_adds(&p->notes,
 			"warning: a uretprobe replaces return addresses in the target: programs "
-			"that "
-			"throw C++ exceptions, switch stacks or are written in Go can crash\n");
+			"that throw C++ exceptions, switch stacks or are written in Go can "
+			"crash\n");
 	if (o->force && user)
 		sb_adds(&p->notes,
 			"warning: --force: nobody looks whether a probe breaks a program: "
@@ -384,7 +384,8 @@ static uint32_t at_most(uint64_t n, uint32_t limit)
 	return n < limit ? n : limit;
 }
 
-/* Frames to capture for `want` to show: one more, so that a cut is noticed, if the kernel lets us.
+/*
+ * Frames to capture for `want` to show: one more, so that a cut is noticed, if the kernel lets us.
  */
 static uint32_t capture_frames(const struct plan *p, uint32_t want)
 {

@@ -25,7 +25,8 @@
 /* Of a script's first line, as the kernel reads it. */
 #define SCRIPT_BYTES 256
 
-/* qemu's other programs (qemu-ga, qemu-img, qemu-system-...) translate no program of this machine.
+/*
+ * qemu's other programs (qemu-ga, qemu-img, qemu-system-...) translate no program of this machine.
  */
 static const char *const qemu_targets[] = {
 	"aarch64", "alpha",	 "arm",	  "cris",   "hexagon", "hppa",	 "i386",    "loongarch64",
@@ -114,7 +115,8 @@ const char *translator_of(const char *path)
 
 /* ---- a command ---- */
 
-/* What env is asked to run: behind its options and variables. NULL: nothing, or it can't be told.
+/*
+ * What env is asked to run: behind its options and variables. NULL: nothing, or it can't be told.
  */
 static const char *run_by_env(char *const argv[])
 {

@@ -432,7 +432,8 @@ static size_t sample_key(struct collect *c, const struct ring_event *ev)
 
 	if (ips + 6 > REPEAT_MAX_WORDS)
 		return 0;
-	/* Without user frames no mapping was asked for; with them the stamp is the process's too.
+	/*
+	 * Without user frames no mapping was asked for; with them the stamp is the process's too.
 	 */
 	key[0] = 0;
 	if (r->user_frames && !proctab_stamp(c->procs, ev->pid, ev->time_ns, &key[0]))

@@ -416,7 +416,9 @@ static int look_at(const struct frame_key *key, const struct frame *f, void *arg
 
 	if (look->now < f->begin_ns)
 		return 0;
-	/* Of a user function's frames the session's watchdog closes the gate, and that the frame.
+	/*
+	 * Only where the frame has no gate of its own: a user function's has, the session closes
+	 * what has been open for too long, and the frame ends with it.
 	 */
 	if (max_open && look->now - f->begin_ns > max_open &&
 	    !(r->opts.plan->gates[0].info.flags & GATE_F_FRAME))

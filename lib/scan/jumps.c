@@ -249,12 +249,14 @@ int jumps_judge(struct jumps *jumps, uint64_t vaddr, bool notrack, enum jump_fat
 	err = jumpflow_target(jumps->flow, vaddr, &to);
 	if (err && err != -ENOENT)
 		return err;
-	/* Also where it is known already: its table may lead to parts that nothing else leads to.
+	/*
+	 * Also where it is known already: its table may lead to parts that nothing else leads to.
 	 */
 	err = judge_target(jumps, &to, fate);
 	if (err)
 		return err;
-	/* Pointers to functions can be declared so that the jump through one has the prefix, too.
+	/*
+	 * Pointers to functions can be declared so that the jump through one has the prefix, too.
 	 */
 	if (notrack && *fate != JUMP_LEAVES)
 		*fate = JUMP_STAYS_NOTRACK;

@@ -163,7 +163,9 @@ static void set(struct run *run, uint64_t reg, int32_t where)
 		*at = where;
 }
 
-/* The stack pointer's SAME is that it is the CFA, which it is by itself and not when CFI says so.
+/*
+ * DW_CFA_same_value: the caller has what the callee has. For the stack pointer that can't be: the
+ * caller's is the CFA, by definition, and what a rule makes of it instead would be another one.
  */
 static void set_same(struct run *run, uint64_t reg)
 {

@@ -61,7 +61,8 @@ struct cfi_cie {
 	struct cfi_state initial; /* after its program */
 };
 
-/* An FDE: its program, and the addresses in [start, end) that rows are wanted for from `from` on.
+/*
+ * An FDE: its program, and the addresses in [start, end) that rows are wanted for from `from` on.
  */
 struct cfi_fde {
 	struct dwread program;

@@ -169,7 +169,9 @@ void unwinder_check(struct unwinder *u, const struct ring_event *ev, struct unwi
 	if (out->stop >= UNWIND_N_STOPS)
 		out->stop = UNWIND_STOP_UNSUPPORTED;
 	if (!l) {
-		/* Walked by frame pointers, whatever code that is: of that the first is no guess.
+		/*
+		 * The kernel side knew no mappings and followed frame pointers, whether the code
+		 * keeps them or not. Only the first frame, where the sample was, is no guess.
 		 */
 		out->frames = n ? 1 : 0;
 		changed = ev->sample.unwind[0] != 0;

@@ -29,7 +29,8 @@ struct unwinder;
 
 struct unwinder_opts {
 	struct unwind_memory memory;
-	/* Tells the kernel side of a process. 0 or a negative errno: -E2BIG, -ENOSPC are no room.
+	/*
+	 * Tells the kernel side of a process. 0 or a negative errno: -E2BIG, -ENOSPC are no room.
 	 */
 	int (*put)(uint32_t pid, const struct unwind_proc *proc, void *arg);
 	void (*drop)(uint32_t pid, void *arg);

@@ -3,7 +3,6 @@
  * Files are compared byte for byte with golden/perfdata*.data, which the live tests give to perf.
  * With REGENERATE=1 in the environment these are written anew; have perf read them afterwards.
  */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A /proc and /sys of our own in, records out, as lines of text. */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a recorder is before it has anything of the kernel's, and that it leaves nothing behind. */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

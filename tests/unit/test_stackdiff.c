@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
