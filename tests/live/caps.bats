@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: what is said, and that it is exact
 # What each tool needs, found out by giving a user exactly that and nothing else; and what is said
 # where one of these is missing.
 

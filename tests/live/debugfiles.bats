@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: which names there are, and exact counts
 #
 # The names of a stripped program are in its debug file, wherever that is: gates, frames, filters and
 # stacks find them there by one lookup, and nothing that does not belong to the program.

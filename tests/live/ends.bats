@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: what is left behind, whenever the end comes
 # However a run ends, what it wrote is whole, and nothing of it is left in the kernel.
 
 load lib

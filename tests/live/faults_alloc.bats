@@ -79,7 +79,7 @@ each_site()
 		! grep -qxF -e "$at" "$BATS_FILE_TMPDIR/done" || continue
 		[ "$3" != inner ] || ! grep -qxF -e "$inner" "$BATS_FILE_TMPDIR/done" || continue
 		printf '%s\n' "$at" "$inner" >>"$BATS_FILE_TMPDIR/done"
-		several 5
+		several 3
 		fails_at "$tool" "$site" "$at" 3>&- 4>&- &
 		n=$((n + 1))
 	done <"$T/sites"

@@ -69,7 +69,7 @@ each()
 	# with a look at its capabilities.
 	[ "$call" != mmap ] || at=$((at + $(sed '/^capget/,$d' "$T/trace" | grep -c ^mmap)))
 	while [ "$at" -le "$n" ]; do
-		several 5
+		several 3
 		refuse "$tool" "$call" "${errors[$((at / step % ${#errors[@]}))]}" "$at" 3>&- 4>&- &
 		at=$((at + step))
 	done

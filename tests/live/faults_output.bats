@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: each run is judged by itself
 # Disks that are full or can't be written to, and readers that are gone: for what paths.bats and
 # glitch_modes.bats do not have.
 

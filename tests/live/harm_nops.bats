@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: whether a program computes right
 # Points on 5-byte nops: a kernel that makes calls of them overwrites the red zone. The workload knows
 # which of its results were wrong, and what the first byte of each nop was at its end.
 

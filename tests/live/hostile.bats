@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: that nothing is touched, and what is written
 # What somebody without privileges, in a container of their own, shows to a tool that root runs. The
 # run ends, its output is well-formed, and nothing of it is what they wanted it to be.
 # docs/security.md has the list.

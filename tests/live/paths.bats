@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: which files there are, and what is said
 # What goes wrong, and how it is told: the exit code, and a line that says what to do.
 
 load lib

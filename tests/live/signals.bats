@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# BESIDE: what becomes of a run, and not how much of it there was
 # SIGHUP, SIGQUIT and a lost terminal end a run as SIGTERM does: nothing is lost, and nothing is left.
 
 load glitch
