@@ -341,7 +341,7 @@ first_and_last()
 {
 	objdump -d --disassemble="$2" "$1" | awk -v name="<$2>:" '
 		$2 == name { begins = 1; next }
-		begins || / ret( |$)/ { at = $1; sub(/:$/, "", at); print substr(at, length(at) - 2) }
+		begins || /[ \t]ret( |$)/ { at = $1; sub(/:$/, "", at); print substr(at, length(at) - 2) }
 		{ begins = 0 }'
 }
 
@@ -359,7 +359,7 @@ assert_none_inside()
 	at=$(jq -r '.user_ips[0] // ""' "$T/samples.json" |
 		grep -cE "($(first_and_last "$1" "$2" | paste -sd '|'))\$") || true
 	[ "$named" -le "$at" ] || fail "$named samples end in $2, $at of them where its probes are: $(
-		jq -c '[.user_ips[0], (.kernel_ips | length)]' "$T/samples.json" | paste -sd ' ')"
+		jq -r '.user_ips[0] // ""' "$T/samples.json" | sort | uniq -c | paste -sd ' ')"
 }
 
 # Every kept sample has this frame, and there are some.
